@@ -4,8 +4,8 @@
 //! table and of the server. Latencies are recorded for the table only, and the server aggregates
 //! those of its tables ([`tables`]). Names and meanings are HBase's.
 
+mod compaction_forecast;
 mod files;
-mod merges;
 mod mob;
 mod region;
 mod server;
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use cell::schema::TableName;
 
+pub use compaction_forecast::CompactionForecast;
+pub(crate) use compaction_forecast::{ExpectedCompaction, ForecastNumber};
 pub(crate) use files::{CompactionWork, FlushWork};
-pub use merges::Merges;
-pub(crate) use merges::{Merge, MergeNumber};
 pub use mob::MobInstruments;
 pub(crate) use region::RegionCounts;
 pub use region::{GetSample, Operation, RegionInstruments, Usage};
@@ -36,7 +36,7 @@ pub struct Instruments {
     server: Arc<ServerInstruments>,
     tally: Arc<Tally>,
     tables: Arc<Tables>,
-    merges: Merges,
+    compaction_forecast: CompactionForecast,
 }
 
 impl Instruments {
@@ -44,7 +44,12 @@ impl Instruments {
     pub fn begin(now: Duration) -> Instruments {
         let server = Arc::new(ServerInstruments::begin(now));
         let tables = Tables::begin(&server, now);
-        Instruments { server, tally: Arc::default(), tables, merges: Merges::default() }
+        Instruments {
+            server,
+            tally: Arc::default(),
+            tables,
+            compaction_forecast: CompactionForecast::default(),
+        }
     }
 
     /// The metrics of all regions together.
@@ -53,8 +58,8 @@ impl Instruments {
     }
 
     /// The compactions that reduce the number of files.
-    pub fn merges(&self) -> &Merges {
-        &self.merges
+    pub fn compaction_forecast(&self) -> &CompactionForecast {
+        &self.compaction_forecast
     }
 
     /// Updates the server's meters from the counts of its regions. Called before the meters are

@@ -699,7 +699,8 @@ impl RegionServer {
     /// the minimum for a compaction; `None` before the first compaction.
     pub fn compaction_backlog(&self) -> Option<Duration> {
         let files: usize = self.regions.all().iter().map(|region| region.files_to_merge()).sum();
-        let files_per_s = self.services.instruments.merges().files_per_s().filter(|speed| *speed > 0.0)?;
+        let files_per_s =
+            self.services.instruments.compaction_forecast().files_per_s().filter(|speed| *speed > 0.0)?;
         Duration::try_from_secs_f64(files as f64 / files_per_s).ok()
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base::BoxFuture;
 
-use crate::instruments::{Merge, MergeNumber, Merges};
+use crate::instruments::{CompactionForecast, ExpectedCompaction, ForecastNumber};
 use crate::region::Region;
 use crate::region::compact::CompactionThrottle;
 use crate::store::StoreFile;
@@ -18,7 +18,7 @@ pub(super) struct CompactionProgress<'a> {
     throttle: &'a dyn CompactionThrottle,
     cells: u64,
     /// `None` if it does not reduce the number of files.
-    merge: Option<MergeNumber>,
+    number: Option<ForecastNumber>,
 }
 
 impl<'a> CompactionProgress<'a> {
@@ -32,25 +32,25 @@ impl<'a> CompactionProgress<'a> {
     ) -> CompactionProgress<'a> {
         let cells = inputs.iter().map(|file| file.cell_count()).sum();
         region.counters.compacting_cells.fetch_add(cells, Relaxed);
-        let mut progress = CompactionProgress { region, throttle, cells, merge: None };
+        let mut progress = CompactionProgress { region, throttle, cells, number: None };
         if inputs.len() > outputs {
             let bytes = inputs.iter().map(|file| file.plain_bytes()).sum();
             let store = (region.encoded_name().clone(), store);
-            let merge = Merge { store, bytes, files: inputs.len() - outputs };
-            progress.merge = Some(progress.merges().begin(merge, progress.now()));
+            let compaction = ExpectedCompaction { store, bytes, files: inputs.len() - outputs };
+            progress.number = Some(progress.forecast().begin(compaction, progress.now()));
         }
         progress
     }
 
     /// All inputs were read.
     pub(super) fn complete(&self) {
-        if let Some(merge) = self.merge {
-            self.merges().complete(merge, self.now());
+        if let Some(number) = self.number {
+            self.forecast().complete(number, self.now());
         }
     }
 
-    fn merges(&self) -> &Merges {
-        self.region.services.instruments.merges()
+    fn forecast(&self) -> &CompactionForecast {
+        self.region.services.instruments.compaction_forecast()
     }
 
     fn now(&self) -> Duration {
@@ -60,8 +60,8 @@ impl<'a> CompactionProgress<'a> {
 
 impl CompactionThrottle for CompactionProgress<'_> {
     fn throttle(&self, bytes: u64) -> BoxFuture<'_, bool> {
-        if let Some(merge) = self.merge {
-            self.merges().record_read(merge, bytes, self.now());
+        if let Some(number) = self.number {
+            self.forecast().record_read(number, bytes, self.now());
         }
         self.throttle.throttle(bytes)
     }
@@ -70,8 +70,8 @@ impl CompactionThrottle for CompactionProgress<'_> {
 impl Drop for CompactionProgress<'_> {
     fn drop(&mut self) {
         self.region.counters.compacted_cells.fetch_add(self.cells, Relaxed);
-        if let Some(merge) = self.merge {
-            self.merges().end(merge, self.now());
+        if let Some(number) = self.number {
+            self.forecast().end(number, self.now());
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::instruments::{Merge, MergeNumber};
+use crate::instruments::{ExpectedCompaction, ForecastNumber};
 use crate::region::{Region, RegionState};
 
 /// How often the number of files is checked, and the pace of writers adapted.
@@ -14,7 +14,7 @@ const UNKNOWN_WAIT_MIN: Duration = Duration::from_secs(1);
 /// A flush that waits. Meanwhile, writers have the pace of the compactions.
 struct FlushWait<'a> {
     region: &'a Region,
-    number: MergeNumber,
+    number: ForecastNumber,
     begun: Duration,
     /// When the flush begins even if there are still too many files.
     until: Duration,
@@ -53,20 +53,20 @@ impl Region {
     }
 
     /// The compaction that a store with too many files needs: it merges the shortest files.
-    fn needed_merge(&self, at: usize) -> Merge {
+    fn needed_compaction(&self, at: usize) -> ExpectedCompaction {
         let view = self.view.load();
         let mut lengths: Vec<u64> = view.stores[at].files.iter().map(|file| file.plain_bytes()).collect();
         lengths.sort_unstable();
         lengths.truncate(self.compaction_settings[at].files_max);
         let files = lengths.len().saturating_sub(1);
-        Merge { store: (self.encoded_name().clone(), at), bytes: lengths.iter().sum(), files }
+        ExpectedCompaction { store: (self.encoded_name().clone(), at), bytes: lengths.iter().sum(), files }
     }
 }
 
 impl<'a> FlushWait<'a> {
     fn begin(region: &'a Region) -> FlushWait<'a> {
         let begun = region.services.env.clock.monotonic();
-        let number = region.services.instruments.merges().begin_wait();
+        let number = region.services.instruments.compaction_forecast().begin_wait();
         FlushWait { region, number, begun, until: begun + region.options().blocking_wait }
     }
 
@@ -74,8 +74,8 @@ impl<'a> FlushWait<'a> {
     fn slow_writers_down(&self) {
         let services = &self.region.services;
         let now = services.env.clock.monotonic();
-        let stores = self.region.full_stores().map(|at| self.region.needed_merge(at)).collect();
-        let expected = services.instruments.merges().time_to_wait(self.number, stores, now);
+        let stores = self.region.full_stores().map(|at| self.region.needed_compaction(at)).collect();
+        let expected = services.instruments.compaction_forecast().time_to_wait(self.number, stores, now);
         let unknown = || UNKNOWN_WAIT_MIN.max((now - self.begun) / 2);
         let end = now.saturating_add(expected.unwrap_or_else(unknown)).min(self.until);
         services.budget.pace().flush_waits(self.region.encoded_name(), end);
@@ -85,7 +85,7 @@ impl<'a> FlushWait<'a> {
 impl Drop for FlushWait<'_> {
     fn drop(&mut self) {
         let services = &self.region.services;
-        services.instruments.merges().end_wait(self.number);
+        services.instruments.compaction_forecast().end_wait(self.number);
         services.budget.pace().flush_waits_no_longer(self.region.encoded_name());
     }
 }

@@ -13,7 +13,7 @@ const MEASURED_S_MIN: f64 = 0.5;
 /// The compactions of a server that have fewer outputs than inputs, and the flushes that wait for
 /// them.
 #[derive(Debug, Default)]
-pub struct Merges {
+pub struct CompactionForecast {
     state: Mutex<State>,
 }
 
@@ -22,7 +22,7 @@ pub(crate) type StoreKey = (Arc<str>, usize);
 
 /// A compaction of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Merge {
+pub(crate) struct ExpectedCompaction {
     pub(crate) store: StoreKey,
     /// Bytes of the inputs without compression.
     pub(crate) bytes: u64,
@@ -31,14 +31,14 @@ pub(crate) struct Merge {
 }
 
 /// Identifies a running compaction or a waiting flush. Numbers ascend in time.
-pub(crate) type MergeNumber = u64;
+pub(crate) type ForecastNumber = u64;
 
 #[derive(Debug, Default)]
 struct State {
-    running: BTreeMap<MergeNumber, RunningMerge>,
+    running: BTreeMap<ForecastNumber, RunningCompaction>,
     /// For each flush that waits: the compactions of its stores that have too many files.
-    waiting: BTreeMap<MergeNumber, Vec<Merge>>,
-    last_number: MergeNumber,
+    waiting: BTreeMap<ForecastNumber, Vec<ExpectedCompaction>>,
+    last_number: ForecastNumber,
     measured_until: Duration,
     /// Recently merged files, the bytes read for that, and the seconds in which at least one
     /// compaction ran.
@@ -48,40 +48,40 @@ struct State {
 }
 
 #[derive(Debug)]
-struct RunningMerge {
-    merge: Merge,
+struct RunningCompaction {
+    compaction: ExpectedCompaction,
     begun: Duration,
     read_bytes: u64,
 }
 
-impl Merges {
+impl CompactionForecast {
     /// A compaction begins.
-    pub(crate) fn begin(&self, merge: Merge, now: Duration) -> MergeNumber {
+    pub(crate) fn begin(&self, compaction: ExpectedCompaction, now: Duration) -> ForecastNumber {
         let mut state = self.advanced(now);
         let number = state.next_number();
-        state.running.insert(number, RunningMerge { merge, begun: now, read_bytes: 0 });
+        state.running.insert(number, RunningCompaction { compaction, begun: now, read_bytes: 0 });
         number
     }
 
     /// A compaction has read `bytes` more bytes.
-    pub(crate) fn record_read(&self, number: MergeNumber, bytes: u64, now: Duration) {
+    pub(crate) fn record_read(&self, number: ForecastNumber, bytes: u64, now: Duration) {
         let mut state = self.advanced(now);
         let Some(running) = state.running.get_mut(&number) else { return };
         // The bytes of the cells differ a little from those of the files.
         let bytes = bytes.min(running.bytes_left());
         running.read_bytes += bytes;
-        let files = running.merge.files as f64 * bytes as f64 / running.merge.bytes.max(1) as f64;
+        let files = running.compaction.files as f64 * bytes as f64 / running.compaction.bytes.max(1) as f64;
         state.files += files;
         state.bytes += bytes as f64;
     }
 
     /// All inputs of a compaction were read.
-    pub(crate) fn complete(&self, number: MergeNumber, now: Duration) {
+    pub(crate) fn complete(&self, number: ForecastNumber, now: Duration) {
         self.record_read(number, u64::MAX, now);
     }
 
     /// A compaction ended or failed.
-    pub(crate) fn end(&self, number: MergeNumber, now: Duration) {
+    pub(crate) fn end(&self, number: ForecastNumber, now: Duration) {
         let ended = self.advanced(now).running.remove(&number);
         debug_assert!(ended.is_some(), "a compaction begins before it ends");
     }
@@ -94,7 +94,7 @@ impl Merges {
     }
 
     /// A flush begins to wait.
-    pub(crate) fn begin_wait(&self) -> MergeNumber {
+    pub(crate) fn begin_wait(&self) -> ForecastNumber {
         let mut state = self.lock();
         let number = state.next_number();
         state.waiting.insert(number, Vec::new());
@@ -105,8 +105,8 @@ impl Merges {
     /// known.
     pub(crate) fn time_to_wait(
         &self,
-        number: MergeNumber,
-        stores: Vec<Merge>,
+        number: ForecastNumber,
+        stores: Vec<ExpectedCompaction>,
         now: Duration,
     ) -> Option<Duration> {
         let mut state = self.lock();
@@ -115,7 +115,7 @@ impl Merges {
     }
 
     /// A flush waits no longer.
-    pub(crate) fn end_wait(&self, number: MergeNumber) {
+    pub(crate) fn end_wait(&self, number: ForecastNumber) {
         self.lock().waiting.remove(&number);
     }
 
@@ -139,14 +139,14 @@ impl Merges {
     }
 }
 
-impl RunningMerge {
+impl RunningCompaction {
     fn bytes_left(&self) -> u64 {
-        self.merge.bytes - self.read_bytes
+        self.compaction.bytes - self.read_bytes
     }
 }
 
 impl State {
-    fn next_number(&mut self) -> MergeNumber {
+    fn next_number(&mut self) -> ForecastNumber {
         self.last_number += 1;
         self.last_number
     }
@@ -163,7 +163,7 @@ impl State {
 
     /// How long a flush is likely to wait: each compaction that ends is followed by one for the
     /// flush that waits longest.
-    fn time_to_wait(&self, number: MergeNumber, now: Duration) -> Option<Duration> {
+    fn time_to_wait(&self, number: ForecastNumber, now: Duration) -> Option<Duration> {
         let lefts = self.running.values().map(|running| self.time_left(running, now));
         let mut free_after: Vec<Duration> = lefts.collect::<Option<_>>()?;
         if free_after.is_empty() {
@@ -192,12 +192,12 @@ impl State {
     /// How long the running compactions of a store take until the first one ends. `None` if none
     /// runs.
     fn time_left_of_store(&self, store: &StoreKey, now: Duration) -> Option<Duration> {
-        let of_store = self.running.values().filter(|running| running.merge.store == *store);
+        let of_store = self.running.values().filter(|running| running.compaction.store == *store);
         of_store.filter_map(|running| self.time_left(running, now)).min()
     }
 
     /// How long a compaction is likely to take from now on, at its own speed if that is known.
-    fn time_left(&self, running: &RunningMerge, now: Duration) -> Option<Duration> {
+    fn time_left(&self, running: &RunningCompaction, now: Duration) -> Option<Duration> {
         let took = now.saturating_sub(running.begun).as_secs_f64();
         let is_measured = took >= MEASURED_S_MIN && running.read_bytes > 0;
         let speed = match is_measured {
@@ -223,80 +223,88 @@ mod tests {
     }
 
     /// A compaction of 10 files with 100 MiB.
-    fn merge(region: &str) -> Merge {
-        Merge { store: (region.into(), 0), bytes: 100 * MIB, files: 9 }
+    fn compaction(region: &str) -> ExpectedCompaction {
+        ExpectedCompaction { store: (region.into(), 0), bytes: 100 * MIB, files: 9 }
     }
 
     /// Reads `mib_per_s` in each of the compactions, every 100 ms.
-    fn read(merges: &Merges, running: &[MergeNumber], mib_per_s: u64, from_ms: u64, until_ms: u64) {
+    fn read(
+        forecast: &CompactionForecast,
+        running: &[ForecastNumber],
+        mib_per_s: u64,
+        from_ms: u64,
+        until_ms: u64,
+    ) {
         for ms in (from_ms..until_ms).step_by(100) {
             for number in running {
-                merges.record_read(*number, mib_per_s * MIB / 10, at(ms + 100));
+                forecast.record_read(*number, mib_per_s * MIB / 10, at(ms + 100));
             }
         }
     }
 
     #[test]
     fn concurrent_compactions_add_up_and_idle_time_does_not_count() {
-        let merges = Merges::default();
-        assert_eq!(merges.files_per_s(), None);
-        let running = ["a", "b"].map(|region| merges.begin(merge(region), at(60_000)));
+        let forecast = CompactionForecast::default();
+        assert_eq!(forecast.files_per_s(), None);
+        let running = ["a", "b"].map(|region| forecast.begin(compaction(region), at(60_000)));
         // Each of the two merges 0.9 files per second.
-        read(&merges, &running, 10, 60_000, 70_000);
-        let both = merges.files_per_s().unwrap();
+        read(&forecast, &running, 10, 60_000, 70_000);
+        let both = forecast.files_per_s().unwrap();
         assert!((1.7..1.9).contains(&both), "{both}");
         for number in running {
-            merges.end(number, at(70_000));
+            forecast.end(number, at(70_000));
         }
-        assert_eq!(merges.files_per_s(), Some(both));
-        let slow = merges.begin(merge("a"), at(1_000_000));
-        assert_eq!(merges.files_per_s(), Some(both));
-        read(&merges, &[slow], 1, 1_000_000, 1_060_000);
-        let slow = merges.files_per_s().unwrap();
+        assert_eq!(forecast.files_per_s(), Some(both));
+        let slow = forecast.begin(compaction("a"), at(1_000_000));
+        assert_eq!(forecast.files_per_s(), Some(both));
+        read(&forecast, &[slow], 1, 1_000_000, 1_060_000);
+        let slow = forecast.files_per_s().unwrap();
         assert!((0.08..0.1).contains(&slow), "{slow}");
     }
 
     #[test]
     fn a_short_time_is_no_measurement() {
-        let merges = Merges::default();
-        let running = merges.begin(merge("a"), at(1000));
-        merges.record_read(running, 50 * MIB, at(1100));
-        assert_eq!(merges.files_per_s(), None);
-        let flush = merges.begin_wait();
-        assert_eq!(merges.time_to_wait(flush, vec![merge("a")], at(1100)), None);
+        let forecast = CompactionForecast::default();
+        let running = forecast.begin(compaction("a"), at(1000));
+        forecast.record_read(running, 50 * MIB, at(1100));
+        assert_eq!(forecast.files_per_s(), None);
+        let flush = forecast.begin_wait();
+        assert_eq!(forecast.time_to_wait(flush, vec![compaction("a")], at(1100)), None);
     }
 
     #[test]
     fn a_flush_waits_for_the_running_compaction_of_its_store() {
-        let merges = Merges::default();
-        let [fast, slow] = ["a", "b"].map(|region| merges.begin(merge(region), at(0)));
-        read(&merges, &[fast], 20, 0, 2000);
-        read(&merges, &[slow], 10, 0, 2000);
-        let flush = merges.begin_wait();
-        let time_to_wait = |region, ms| merges.time_to_wait(flush, vec![merge(region)], at(ms)).unwrap();
+        let forecast = CompactionForecast::default();
+        let [fast, slow] = ["a", "b"].map(|region| forecast.begin(compaction(region), at(0)));
+        read(&forecast, &[fast], 20, 0, 2000);
+        read(&forecast, &[slow], 10, 0, 2000);
+        let flush = forecast.begin_wait();
+        let time_to_wait =
+            |region, ms| forecast.time_to_wait(flush, vec![compaction(region)], at(ms)).unwrap();
         assert_eq!(time_to_wait("a", 2000), at(3000));
         assert_eq!(time_to_wait("b", 2000), at(8000));
         // A compaction that stands still takes longer than expected before.
         assert_eq!(time_to_wait("b", 4000), at(16_000));
-        merges.complete(slow, at(4000));
+        forecast.complete(slow, at(4000));
         assert_eq!(time_to_wait("b", 4000), at(0));
     }
 
     #[test]
     fn flushes_wait_in_turn_for_the_next_compactions() {
-        let merges = Merges::default();
-        let running = ["a", "b"].map(|region| merges.begin(merge(region), at(0)));
-        read(&merges, &running, 10, 0, 2000);
-        let flushes: Vec<_> = ["c", "d", "e"].map(|region| (merges.begin_wait(), region)).into();
-        let time_to_wait =
-            |(flush, region)| merges.time_to_wait(flush, vec![merge(region)], at(2000)).unwrap().as_millis();
+        let forecast = CompactionForecast::default();
+        let running = ["a", "b"].map(|region| forecast.begin(compaction(region), at(0)));
+        read(&forecast, &running, 10, 0, 2000);
+        let flushes: Vec<_> = ["c", "d", "e"].map(|region| (forecast.begin_wait(), region)).into();
+        let time_to_wait = |(flush, region)| {
+            forecast.time_to_wait(flush, vec![compaction(region)], at(2000)).unwrap().as_millis()
+        };
         for _ in 0..2 {
             // The two that run take 8 s more, and each one after them about 10 s.
             let waits: Vec<_> = flushes.iter().map(|flush| time_to_wait(*flush)).collect();
             assert!((17_500..18_500).contains(&waits[0]) && waits[0] == waits[1], "{waits:?}");
             assert!((27_500..28_500).contains(&waits[2]), "{waits:?}");
         }
-        merges.end_wait(flushes[0].0);
+        forecast.end_wait(flushes[0].0);
         let wait = time_to_wait(flushes[2]);
         assert!((17_500..18_500).contains(&wait), "{wait}");
     }

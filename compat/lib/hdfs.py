@@ -78,8 +78,9 @@ class Hdfs(Members):
 
     With `storage_types`, such as SSD and DISK, each DataNode has a directory of each type. With
     `satisfier`, the process `sps` moves replicas to where storage policies say. With a `network`, each
-    DataNode has its own address there, and can be slowed. With `disk_mib`, each DataNode has a disk of
-    this size in memory, which can be filled; the script needs a mount namespace of its own.
+    NameNode and DataNode has its own address there, and can be slowed or partitioned. With `disk_mib`,
+    each DataNode has a disk of this size in memory, which can be filled; the script needs a mount
+    namespace of its own.
     """
 
     def __init__(self, datanodes=3, ha=False, settings=None, storage_types=(), satisfier=False, network=None,
@@ -93,7 +94,6 @@ class Hdfs(Members):
         self._storage_types = storage_types
         self._satisfier = ["sps"] if satisfier else []
         self._network = network
-        self._host = network.router if network else HOST
         self._disk_mib = disk_mib
         self._keeps = False
 
@@ -138,8 +138,12 @@ class Hdfs(Members):
 
     def fail_over(self):
         """Kills the active NameNode and makes the other one active."""
-        [standby] = [name for name in self.namenodes if name != self.active]
         self.kill(self.active)
+        self.make_standby_active()
+
+    def make_standby_active(self):
+        """Makes the standby NameNode active. Before the old one can write again, the caller kills it."""
+        [standby] = [name for name in self.namenodes if name != self.active]
         # Without the force, it would wait for the old one.
         self._tool(HDFS + "tools.DFSHAAdmin", "-transitionToActive", "--forceactive", standby, text="Y\n")
         self.active = standby
@@ -236,8 +240,8 @@ class Hdfs(Members):
 
     def _configure(self):
         namenode_ports = {name: free_ports(2) for name in self.namenodes}
-        rpc = {name: f"{self._host}:{ports[0]}" for name, ports in namenode_ports.items()}
-        http = {name: f"{self._host}:{ports[1]}" for name, ports in namenode_ports.items()}
+        rpc = {name: f"{self._address(name)}:{ports[0]}" for name, ports in namenode_ports.items()}
+        http = {name: f"{self._address(name)}:{ports[1]}" for name, ports in namenode_ports.items()}
         if len(self.namenodes) > 1:
             self.url = f"hdfs://{SERVICE}"
             self._service = {"dfs.nameservices": SERVICE, f"dfs.ha.namenodes.{SERVICE}": ",".join(self.namenodes)}
@@ -287,7 +291,7 @@ class Hdfs(Members):
             })
         if name in self.datanodes:
             data, web, ipc = free_ports(3)
-            host = self._network.address(self._network.add(name)) if self._network else HOST
+            host = self._address(name)
             settings.update({
                 "dfs.datanode.data.dir": self._data_directories(name),
                 "dfs.datanode.address": f"{host}:{data}",
@@ -299,6 +303,10 @@ class Hdfs(Members):
             })
         settings.update({**self._daemon_settings, **self._settings})
         write_site(os.path.join(conf, "hdfs-site.xml"), settings)
+
+    def _address(self, name):
+        """The address of a NameNode or DataNode."""
+        return self._network.address(self._network.add(name)) if self._network else HOST
 
     def _data_directories(self, name):
         blocks = f"file://{self._disk(name)}/{name}.blocks"
@@ -317,7 +325,7 @@ class Hdfs(Members):
                 "-cp", f"{self._conf(conf)}:{self._class_path}"]
 
     def _add(self, name, main_class):
-        apart = self._network and name in self.datanodes
+        apart = self._network and name not in self._satisfier
         prefix = self._network.prefix(name) if apart else ()
         host = name if apart else HOST
         self.members[name] = Member(name, self.directory, host, [*self._java(name, HEAP), main_class], prefix)

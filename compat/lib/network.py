@@ -70,11 +70,6 @@ class Network:
     def address(self, name):
         return self._addresses[name]
 
-    @property
-    def router(self):
-        """The address of processes that have no namespace of their own."""
-        return f"{SUBNET}.{ROUTER}"
-
     def prefix(self, name):
         """The words before a command that runs in the namespace of a process."""
         return ["nsenter", f"--net=/run/netns/{name}"]

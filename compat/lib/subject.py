@@ -46,7 +46,7 @@ def clustered(arguments, **how):
     """The chosen cluster; `how` is passed to it."""
     if arguments.hbase:
         return cluster.HBase(**how)
-    storage = hdfs.Hdfs(datanodes=3, ha=True) if arguments.hdfs else None
+    storage = hdfs.Hdfs(datanodes=3, ha=True, network=how.get("network")) if arguments.hdfs else None
     return cluster.Grampus(arguments.grampus or newest_grampus(), hdfs=storage, **how)
 
 

@@ -4,14 +4,15 @@ Each is a cluster of one master and one region server, with a root directory of 
 that of the region server; latencies are those of the load generator. Writes are measured twice: with
 each server's default (hflush), and with `hbase.wal.hsync` (hsync). After the tables were filled, the
 region servers are restarted, so that their block caches are empty; cold gets and scans do not fill
-them (setCacheBlocks(false)). The DataNodes have the blocks in the page cache. The same reads on a
-local disk are the limit.
+them (setCacheBlocks(false)). The DataNodes have the blocks in the page cache. The limits are the same
+reads on a local disk, and for a put the commit of one row to a log without a region server.
 """
 from contextlib import ExitStack
 
 import cluster
 import cores
 import hdfs
+import limits
 import subject
 from generator import Generator
 from record import Record, aligned
@@ -26,6 +27,7 @@ STEPS = [
     ("cached get", ["randomRead", "--clients", 10], "cached"),
     ("cold scan", ["scan", "--clients", 1, "--uncached"], "cold"),
 ]
+SYNC = {False: "hflush", True: "hsync"}
 WRITES = [step for step in STEPS if step[2] == "written"]
 
 
@@ -36,6 +38,8 @@ class Distributed:
         self._arguments = arguments
         self._generator = Generator(arguments)
         self._record = Record(arguments.out, "hdfs")
+        # The latencies of commits, of hflush and hsync.
+        self._commits = {}
 
     def run(self):
         """Measures; there are no targets."""
@@ -43,6 +47,8 @@ class Distributed:
             with cores.on_all():
                 storage = started.enter_context(hdfs.Hdfs(datanodes=3))
             for hsync in (False, True):
+                with cores.of_servers():
+                    self._commits[SYNC[hsync]] = limits.pipeline_us(self._arguments.limits, storage, VALUE_BYTES, hsync)
                 with ExitStack() as servers:
                     self._measure_all(self._start(servers, storage, hsync), hsync)
         self._record.write(self.lines())
@@ -79,7 +85,7 @@ class Distributed:
             for run in range(1, self._arguments.runs + 1):
                 for server in servers:
                     got = self._generator.run(server, *words, *self._table(table).options(), "--seconds", self._arguments.seconds)
-                    sync = "" if table != "written" else ", hsync" if hsync else ", hflush"
+                    sync = f", {SYNC[hsync]}" if table == "written" else ""
                     self._record.add(server=server.name, step=name + sync, run=run, **got)
                     print(f"  {server.name:8} {name + sync}: {got['rows_per_second']:9,.0f} rows/s "
                           f"{got['server_cpu_us_per_row']:8.2f} us CPU per row", flush=True)
@@ -102,6 +108,8 @@ class Distributed:
                 if any(run["step"] == step and run["server"] == server for run in self._record.runs):
                     rows.append(self._row(step, server))
         yield from aligned(rows)
+        for sync, us in self._commits.items():
+            yield f"commit of one row without a region server, {sync}: p50 {us['p50']:,.0f} us, p99 {us['p99']:,.0f} us"
 
     def _row(self, step, server):
         of = lambda figure, server=server: self._record.median(lambda run: run[figure], step=step, server=server)

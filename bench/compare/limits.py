@@ -20,6 +20,14 @@ def walk_us(binary, cells):
     return json.loads(run([binary, "walk", "--cells", str(cells)]))["ns_per_cell"] / 1e3
 
 
+def pipeline_us(binary, storage, entry_bytes, hsync):
+    """The latencies of commits to a log on HDFS, in microseconds: `p50` and `p99`."""
+    settings = [f"--set={key}={value}" for key, value in storage.client_settings().items()]
+    level = ["--hsync"] if hsync else []
+    return json.loads(run([binary, "pipeline", "--url", f"{storage.url}/limits", "--entry-bytes", str(entry_bytes),
+                           *settings, *level]))
+
+
 class Echo:
     """An echo server, for the duration of the block; with `synced` it first writes and syncs each
     request to a file."""

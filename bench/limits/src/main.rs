@@ -2,6 +2,7 @@
 //! with the servers (`bench/compare/compare`), so that each result can be compared with its limit.
 
 mod echo;
+mod pipeline;
 mod synced;
 mod walk;
 
@@ -9,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use fs::SyncLevel;
 
 /// The bare work of reads and writes
 #[derive(Parser)]
@@ -45,6 +47,30 @@ enum Limit {
         #[arg(long, default_value_t = 20)]
         times: u32,
     },
+    /// Commits entries to a log on HDFS, one after the other, and prints the latencies in
+    /// microseconds as JSON
+    Pipeline {
+        /// Directory on HDFS
+        #[arg(long)]
+        url: String,
+        /// Settings of the HDFS client
+        #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+        settings: Vec<(String, String)>,
+        /// Number of measured commits
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+        commits: u32,
+        /// Bytes of an entry
+        #[arg(long, default_value_t = 1_000)]
+        entry_bytes: usize,
+        /// Let the DataNodes sync their disks (hsync)
+        #[arg(long)]
+        hsync: bool,
+    },
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or_else(|| format!("{text}: expected KEY=VALUE"))?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 fn main() -> std::io::Result<()> {
@@ -57,6 +83,11 @@ fn main() -> std::io::Result<()> {
             let ns = (walk::cpu_now() - begin).as_nanos() as f64 / walked as f64;
             println!("{{\"cells\": {walked}, \"ns_per_cell\": {ns:.3}}}");
             Ok(())
+        }
+        Limit::Pipeline { url, settings, commits, entry_bytes, hsync } => {
+            let level = if hsync { SyncLevel::Disk } else { SyncLevel::Visible };
+            let settings = settings.into_iter().collect();
+            pipeline::Commits { url, settings, count: commits as usize, len: entry_bytes, level }.run()
         }
     }
 }

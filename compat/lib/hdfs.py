@@ -166,8 +166,13 @@ class Hdfs(Members):
                     filler.write(part)
 
     def empty(self, name):
-        """Frees the disk of a DataNode that was filled."""
+        """Frees the disk of a DataNode that was filled, and waits until the NameNode knows it."""
         os.remove(os.path.join(self._disk(name), FILLER))
+        end = time.monotonic() + START_PATIENCE_S
+        while self._free_bytes(name) < self._disk_mib << 19:
+            if time.monotonic() > end:
+                raise RuntimeError(f"the NameNode takes the disk of {name} for full")
+            time.sleep(0.1)
 
     def fsck(self, path):
         """The report of `hdfs fsck`."""
@@ -209,11 +214,20 @@ class Hdfs(Members):
 
     def namenode_calls(self):
         """The number of calls of each kind that the first NameNode has executed."""
+        return {name.removesuffix("NumOps"): count for bean in self._beans("RpcDetailedActivityForPort*")
+                for name, count in bean.items() if name.endswith("NumOps")}
+
+    def _free_bytes(self, name):
+        """The free space of a DataNode, as the NameNode knows it."""
+        [info] = self._beans("NameNodeInfo")
+        [free] = [node["remaining"] for host, node in json.loads(info["LiveNodes"]).items() if host.startswith(f"{name}:")]
+        return free
+
+    def _beans(self, name):
+        """Beans of the first NameNode."""
         address = self._service["dfs.namenode.http-address" + (f".{SERVICE}.nn0" if len(self.namenodes) > 1 else "")]
-        query = "Hadoop:service=NameNode,name=RpcDetailedActivityForPort*"
-        with urllib.request.urlopen(f"http://{address}/jmx?qry={query}", timeout=10) as answer:
-            beans = json.load(answer)["beans"]
-        return {name.removesuffix("NumOps"): count for bean in beans for name, count in bean.items() if name.endswith("NumOps")}
+        with urllib.request.urlopen(f"http://{address}/jmx?qry=Hadoop:service=NameNode,name={name}", timeout=10) as answer:
+            return json.load(answer)["beans"]
 
     def keep(self):
         """Keeps the directory after the end."""

@@ -41,12 +41,14 @@ impl Faulty {
         self.shared.plan().rules.push(rule);
     }
 
-    /// Removes all rules and space limits. Files broken by a failed sync stay broken.
+    /// Removes all rules and space limits, and lets new files have all replicas. Files broken by a
+    /// failed sync stay broken.
     pub fn heal(&self) {
         let mut plan = self.shared.plan();
         plan.rules.clear();
         plan.space_left = None;
         plan.disk.capacity = None;
+        plan.missing_replicas = 0;
     }
 
     /// Sets the capacity of the disk (`None`: unlimited). Unlike with
@@ -64,6 +66,11 @@ impl Faulty {
     /// decides when there is space.
     pub fn set_space(&self, bytes: Option<u64>) {
         self.shared.plan().space_left = bytes;
+    }
+
+    /// Sets how many replicas new files lack.
+    pub fn set_missing_replicas(&self, replicas: usize) {
+        self.shared.plan().missing_replicas = replicas;
     }
 
     /// Number of calls of an operation so far, including failed ones: the upper limit of N for a

@@ -406,6 +406,11 @@ pub trait FileWriter: Send + 'static {
     fn transfer_bytes(&self) -> usize {
         256 << 10
     }
+    /// Replicas that the storage did not create. A log then continues in a new file after a while,
+    /// because a file does not get them later while it is open.
+    fn missing_replicas(&self) -> usize {
+        0
+    }
     /// Appends `bytes`.
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>>;
     /// Writes `bytes`, of which only the first `content_len` count as appended. The rest is an end

@@ -224,6 +224,10 @@ impl FileWriter for MeasuredWriter {
         self.inner.transfer_bytes()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let clock = self.instruments.clock.clone();

@@ -268,6 +268,10 @@ impl FileWriter for ReservingWriter {
         self.inner.transfer_bytes()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.reserve.space.record_write(bytes.len() as u64);

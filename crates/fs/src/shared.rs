@@ -158,6 +158,10 @@ impl FileWriter for SharedWriter {
         self.inner.transfer_bytes()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         self.inner.append(bytes)
     }

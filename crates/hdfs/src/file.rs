@@ -469,12 +469,22 @@ impl OpenFile {
         BlockWriter::open(&self.shared.env, located, &target, shape, self.shared.limits.setup).await
     }
 
-    fn report_replicas(&self, block: &BlockWriter) {
+    /// The replicas that the current block lacks since its beginning.
+    pub(crate) fn missing_replicas(&self) -> usize {
+        self.block.as_ref().map_or(0, |block| self.wanted_replicas().saturating_sub(block.replicas()))
+    }
+
+    fn wanted_replicas(&self) -> usize {
         let wanted = match self.access {
             AccessPattern::Log => self.shared.settings.log_replication,
             AccessPattern::Data => self.shared.settings.replication,
         };
-        if block.replicas() < wanted as usize {
+        wanted as usize
+    }
+
+    fn report_replicas(&self, block: &BlockWriter) {
+        let wanted = self.wanted_replicas();
+        if block.replicas() < wanted {
             warn!(path = %self.path, replicas = block.replicas(), wanted, "a block has too few replicas");
         }
     }

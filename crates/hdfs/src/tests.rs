@@ -554,6 +554,22 @@ async fn a_log_without_space_for_its_next_block_is_not_retried() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_file_knows_the_replicas_that_it_lacks() {
+    for datanodes in 1..=3 {
+        let cluster = Cluster::start(datanodes).await;
+        for access in [AccessPattern::Log, AccessPattern::Data] {
+            let mut file = cluster.fs.create(&FilePath::new(&format!("{access:?}")), access).await.unwrap();
+            assert_eq!(file.missing_replicas(), 0, "it has no block yet");
+            file.append("x".into()).await.unwrap();
+            file.sync(SyncLevel::Visible).await.unwrap();
+            assert_eq!(file.missing_replicas(), 3 - usize::from(datanodes), "{access:?}");
+            file.append_and_sync("y".into(), 1, SyncLevel::Visible).await.unwrap();
+            assert_eq!(file.missing_replicas(), 3 - usize::from(datanodes), "{access:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn new_files_and_directories_have_the_modes_of_the_umask() {
     let cluster = Cluster::start(3).await;
     cluster.namenode.state.lock().unwrap().permissions.clear();

@@ -25,6 +25,8 @@ pub(crate) struct HdfsWriter {
     file: Arc<Mutex<OpenFile>>,
     path: FilePath,
     len: u64,
+    // Those of the block that was open after the last append or sync.
+    missing_replicas: usize,
     // Whether the file was closed, successfully or not.
     is_closed: bool,
 }
@@ -40,7 +42,8 @@ impl HdfsWriter {
         let file = Arc::new(Mutex::new(file));
         let keeper = keep_open(shared.clone(), Arc::downgrade(&file), client_name, path.clone());
         shared.env.spawn(TaskClass::Service, keeper);
-        Ok(HdfsWriter { shared: shared.clone(), file, path: path.clone(), len: 0, is_closed: false })
+        let (shared, path) = (shared.clone(), path.clone());
+        Ok(HdfsWriter { shared, file, path, len: 0, missing_replicas: 0, is_closed: false })
     }
 }
 
@@ -90,10 +93,16 @@ impl FileWriter for HdfsWriter {
         self.len
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.missing_replicas
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let len = bytes.len() as u64;
-            self.file.lock().await.append(bytes).await?;
+            let mut file = self.file.lock().await;
+            file.append(bytes).await?;
+            self.missing_replicas = file.missing_replicas();
             self.len += len;
             Ok(())
         })
@@ -107,14 +116,21 @@ impl FileWriter for HdfsWriter {
     ) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             let content = bytes.slice(..content_len);
-            self.file.lock().await.append_and_sync(content, durability).await?;
+            let mut file = self.file.lock().await;
+            file.append_and_sync(content, durability).await?;
+            self.missing_replicas = file.missing_replicas();
             self.len += content_len as u64;
             Ok(())
         })
     }
 
     fn sync(&mut self, durability: SyncLevel) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.file.lock().await.sync(durability).await })
+        Box::pin(async move {
+            let mut file = self.file.lock().await;
+            file.sync(durability).await?;
+            self.missing_replicas = file.missing_replicas();
+            Ok(())
+        })
     }
 
     fn reserve(&mut self, _bytes: u64) -> BoxFuture<'_, Result<()>> {

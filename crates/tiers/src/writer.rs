@@ -70,6 +70,10 @@ impl FileWriter for TieredWriter {
         self.inner.transfer_bytes()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
             self.record_written(bytes.len() as u64);

@@ -8,6 +8,8 @@
 //! * A new file's header and name are durable before any edit in the file is reported as committed.
 //! * If the writes to a few new files fail too, the log stops: the group and all later edits fail.
 //!   It stops at once if another process has taken over the log.
+//! * A file that lacks replicas is replaced after a while, because replicas are created only for a
+//!   new file.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group
 //!   and all later edits wait for space. They fail only if the log is closed meanwhile.
 
@@ -50,6 +52,10 @@ const SPACE_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// New files that a group is written to after a failure. Several DataNodes may fail at the same
 /// time.
 const NEW_FILES_MAX: usize = 3;
+/// Age at which a file that lacks replicas is replaced. It doubles, up to [`REPLICAS_AGE_MAX`], if
+/// the next file lacks replicas too.
+const REPLICAS_AGE: Duration = Duration::from_secs(10);
+const REPLICAS_AGE_MAX: Duration = Duration::from_secs(600);
 /// Maximum size of a group buffer that is reused. Larger ones are freed.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
@@ -70,8 +76,19 @@ pub(crate) struct Committer {
     file_number: u64,
     // After a failed roll: length of the file at which the roll is retried.
     retry_roll_at: u64,
+    // Age at which the file is replaced if it lacks replicas.
+    replicas_age: Duration,
     // Whether the log was dropped, or is closed by a command that was taken from the queue.
     is_ending: bool,
+}
+
+/// Why a file is replaced that works.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RollReason {
+    Size,
+    Age,
+    /// It lacks replicas.
+    Replicas,
 }
 
 enum State {
@@ -105,6 +122,7 @@ impl Committer {
             mark_due: false,
             file_number,
             retry_roll_at: 0,
+            replicas_age: REPLICAS_AGE,
             is_ending: false,
         })
     }
@@ -179,10 +197,37 @@ impl Committer {
 
     // Time until the file rolls for its age; `None` if it does not.
     fn age_left(&self, segment: &Segment) -> Option<Duration> {
-        let period = self.options.roll_period.filter(|_| !segment.is_empty())?;
-        let age = self.env.clock.monotonic().saturating_sub(segment.opened);
+        let (limit, _) = self.age_limit(segment)?;
         // At least a second, which is the pause between two attempts if rolls fail.
-        Some(period.saturating_sub(age).max(Duration::from_secs(1)))
+        Some(limit.saturating_sub(self.age(segment)).max(Duration::from_secs(1)))
+    }
+
+    fn age(&self, segment: &Segment) -> Duration {
+        self.env.clock.monotonic().saturating_sub(segment.opened)
+    }
+
+    /// The age at which a file with entries is replaced, and the reason.
+    fn age_limit(&self, segment: &Segment) -> Option<(Duration, RollReason)> {
+        if segment.is_empty() {
+            return None;
+        }
+        let period = self.options.roll_period.map(|period| (period, RollReason::Age));
+        let lacks_replicas = segment.missing_replicas() > 0;
+        let replicas = lacks_replicas.then_some((self.replicas_age, RollReason::Replicas));
+        [period, replicas].into_iter().flatten().min_by_key(|(age, _)| *age)
+    }
+
+    /// Why the file is to be replaced now.
+    fn roll_reason(&self, segment: &Segment) -> Option<RollReason> {
+        if segment.len() >= self.size_limit().max(self.retry_roll_at) {
+            return Some(RollReason::Size);
+        }
+        let (limit, reason) = self.age_limit(segment)?;
+        (self.age(segment) >= limit).then_some(reason)
+    }
+
+    fn size_limit(&self) -> u64 {
+        self.options.roll_bytes.min(ROLL_BYTES_MAX)
     }
 
     async fn write_durability_mark(&mut self) {
@@ -395,24 +440,26 @@ impl Committer {
 
     async fn roll_if_due(&mut self) {
         let State::Open(segment) = &self.state else { return };
-        let limit = self.options.roll_bytes.min(ROLL_BYTES_MAX);
-        let large = segment.len() >= limit.max(self.retry_roll_at);
-        let old = !segment.is_empty()
-            && self
-                .options
-                .roll_period
-                .is_some_and(|period| self.env.clock.monotonic().saturating_sub(segment.opened) >= period);
-        if !large && !old {
-            return;
-        }
-        let len = segment.len();
-        if large {
-            let instruments = &self.shared.instruments.all;
-            instruments.roll_requests.increment();
-            instruments.size_rolls.increment();
+        let Some(reason) = self.roll_reason(segment) else { return };
+        let (len, age) = (segment.len(), self.age(segment));
+        let instruments = &self.shared.instruments.all;
+        match reason {
+            RollReason::Size => {
+                instruments.roll_requests.increment();
+                instruments.size_rolls.increment();
+            }
+            RollReason::Replicas => {
+                info!(path = %segment.path(), missing = segment.missing_replicas(), "a log file lacks replicas");
+                instruments.roll_requests.increment();
+                instruments.low_replica_rolls.increment();
+            }
+            RollReason::Age => (),
         }
         if let Err(error) = self.roll().await {
-            self.retry_roll_at = len + limit / 8;
+            match reason {
+                RollReason::Replicas => self.replicas_age = age * 2,
+                RollReason::Size | RollReason::Age => self.retry_roll_at = len + self.size_limit() / 8,
+            }
             warn!(%error, len, "cannot create a new log file; the old one stays in use");
             if len > ROLL_BYTES_MAX {
                 self.roll_oversized(error).await;
@@ -471,6 +518,10 @@ impl Committer {
         };
         self.shared.instruments.all.rolls.increment();
         self.retry_roll_at = 0;
+        self.replicas_age = match new.missing_replicas() {
+            0 => REPLICAS_AGE,
+            _ => (self.replicas_age * 2).min(REPLICAS_AGE_MAX),
+        };
         self.mark_due = false;
         let State::Open(old) = mem::replace(&mut self.state, State::Open(Box::new(new))) else {
             unreachable!("the log was open above")

@@ -33,16 +33,16 @@ base::instruments! {
         error_rolls: Counter = "errorRollRequest",
         /// Rolls requested because the file reached its maximum size.
         size_rolls: Counter = "sizeRollRequest",
+        /// Rolls requested because replicas were missing.
+        low_replica_rolls: Counter = "lowReplicaRollRequest",
         /// Files replaced by a new one, for any reason.
         rolls: Counter = "successfulLogRolls",
     }
 }
 
 base::absent! {
-    /// A local disk has no replicas, and a slow disk is not replaced by another.
-    pub struct NoReplicas in "RegionServer,sub=WAL" {
-        /// Rolls requested because replicas were missing.
-        Counter = "lowReplicaRollRequest",
+    /// A slow disk is not replaced by another, and a slow DataNode counts as an error.
+    pub struct NoSlowSyncRolls in "RegionServer,sub=WAL" {
         /// Rolls requested because syncs were slow.
         Counter = "slowSyncRollRequest",
     }
@@ -122,7 +122,7 @@ impl Instruments {
 impl Source for Instruments {
     fn show(&self, scope: &mut Scope<'_>) {
         self.all.show(scope);
-        NoReplicas.show(scope);
+        NoSlowSyncRolls.show(scope);
         let mut tables: Vec<(Bytes, TableAppends)> =
             self.tables().iter().map(|(table, appended)| (table.clone(), *appended)).collect();
         tables.sort_unstable_by(|one, other| one.0.cmp(&other.0));

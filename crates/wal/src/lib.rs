@@ -52,7 +52,7 @@ pub use entry::{CELLS_LEN_MAX, Entry};
 pub use error::{Error, Result};
 pub use fence::fence_logs;
 pub use holders::LogHolders;
-pub use instruments::{Instruments, LogInstruments, NoReplicas, TableMetrics};
+pub use instruments::{Instruments, LogInstruments, NoSlowSyncRolls, TableMetrics};
 pub use key::Key;
 pub use log::{Log, LogStatistics};
 pub use name::LogName;

@@ -67,6 +67,11 @@ impl Segment {
         self.durable
     }
 
+    /// Replicas that the storage did not create.
+    pub(crate) fn missing_replicas(&self) -> usize {
+        self.writer.missing_replicas()
+    }
+
     /// Whether it has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         self.durable == HEADER_LEN as u64

@@ -126,6 +126,43 @@ async fn logs_are_replaced_by_size_age_and_request() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_log_that_lacks_replicas_is_replaced_until_one_has_all() {
+    let env = testing::env(4);
+    let fs = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    fs.set_missing_replicas(1);
+    let (log, _) = start(&env, Arc::new(fs.clone()), options()).await;
+    let (acks, mut written) = (Acks::new(), 0);
+    let mut write = async || {
+        written += 1;
+        log.append(edit(&region_name(1), written, b"value", &acks));
+        acks.wait(written as usize).await;
+    };
+    // A log without edits is not replaced.
+    env.clock.sleep(Duration::from_secs(100)).await;
+    assert_eq!(log.statistics().rolls, 0);
+    write().await;
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(log.statistics().rolls, 1);
+    // Idle logs are replaced too. The age doubles with each log that lacks replicas.
+    for (rolls, age_limit) in [(2, 20), (3, 40)] {
+        write().await;
+        env.clock.sleep(Duration::from_secs(age_limit - 2)).await;
+        assert_eq!(log.statistics().rolls, rolls - 1, "before {age_limit} s");
+        env.clock.sleep(Duration::from_secs(2)).await;
+        assert_eq!(log.statistics().rolls, rolls, "after {age_limit} s");
+    }
+    fs.set_missing_replicas(0);
+    write().await;
+    env.clock.sleep(Duration::from_secs(82)).await;
+    assert_eq!(log.statistics().rolls, 4);
+    // The last log has all replicas.
+    write().await;
+    env.clock.sleep(Duration::from_secs(600)).await;
+    assert_eq!(log.statistics().rolls, 4);
+    assert_eq!(acks.committed(), [1, 2, 3, 4, 5]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_log_is_archived_when_its_last_region_is_flushed() {
     let env = testing::env(3);
     let memory = MemoryFs::new();

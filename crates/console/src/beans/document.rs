@@ -14,7 +14,7 @@ use regionserver::pauses::PauseInstruments;
 use regionserver::replication_sink::SinkInstruments;
 use regionserver::users::UserTimes;
 use rpc::server::CallInstruments;
-use wal::{LogInstruments, NoReplicas, TableMetrics};
+use wal::{LogInstruments, NoSlowSyncRolls, TableMetrics};
 
 use crate::history;
 
@@ -145,7 +145,7 @@ const ABSENT: &[&[Declared]] = &[
     absent::NoBlockedWrites::DECLARED,
     absent::NoHandlers::DECLARED,
     absent::NoTuner::DECLARED,
-    NoReplicas::DECLARED,
+    NoSlowSyncRolls::DECLARED,
     absent::NoReplication::DECLARED,
     regions::AbsentRegionMetrics::DECLARED,
     tables::AbsentTableMetrics::DECLARED,

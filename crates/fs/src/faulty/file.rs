@@ -51,13 +51,15 @@ fn flipped(bytes: Bytes) -> Bytes {
 pub(super) struct FaultyWriter {
     inner: Box<dyn FileWriter>,
     shared: Arc<Shared>,
+    missing_replicas: usize,
     // Why the file refuses all calls except `close`.
     broken: Option<&'static str>,
 }
 
 impl FaultyWriter {
     pub(super) fn new(inner: Box<dyn FileWriter>, shared: Arc<Shared>) -> FaultyWriter {
-        FaultyWriter { inner, shared, broken: None }
+        let missing_replicas = shared.plan().missing_replicas;
+        FaultyWriter { inner, shared, missing_replicas, broken: None }
     }
 
     fn usable(&self, operation: Operation) -> Result<()> {
@@ -115,6 +117,10 @@ impl FileWriter for FaultyWriter {
 
     fn transfer_bytes(&self) -> usize {
         self.inner.transfer_bytes()
+    }
+
+    fn missing_replicas(&self) -> usize {
+        self.missing_replicas + self.inner.missing_replicas()
     }
 
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {

@@ -176,6 +176,7 @@ pub(super) struct PlanState {
     pub(super) rules: Vec<Rule>,
     pub(super) space_left: Option<u64>,
     pub(super) disk: Disk,
+    pub(super) missing_replicas: usize,
     pub(super) calls: BTreeMap<Operation, u64>,
     pub(super) faults: u64,
 }
@@ -189,7 +190,8 @@ impl Shared {
     pub(super) fn new(plan: Plan) -> Shared {
         let Plan { clock, rules, space_left, capacity } = plan;
         let disk = Disk { capacity, files: BTreeMap::new() };
-        let state = PlanState { rules, space_left, disk, calls: BTreeMap::new(), faults: 0 };
+        let (missing_replicas, calls) = (0, BTreeMap::new());
+        let state = PlanState { rules, space_left, disk, missing_replicas, calls, faults: 0 };
         Shared { clock, plan: Mutex::new(state) }
     }
 

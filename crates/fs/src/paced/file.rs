@@ -75,6 +75,10 @@ impl FileWriter for PacedWriter {
         self.inner.transfer_bytes()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let action = Action::Write(self.extent(bytes.len()));
         let work = self.inner.append(bytes);

@@ -103,6 +103,10 @@ impl FileWriter for ScheduledWriter {
         self.unsynced.queue.limits().transfer_bytes
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         let request = self.request(Action::Write, bytes.len());
         Box::pin(self.run(request, move |file| file.append(bytes)))

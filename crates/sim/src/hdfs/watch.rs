@@ -266,6 +266,10 @@ impl FileWriter for WatchedWriter {
         self.inner.len()
     }
 
+    fn missing_replicas(&self) -> usize {
+        self.inner.missing_replicas()
+    }
+
     fn append(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         self.inner.append(bytes)
     }

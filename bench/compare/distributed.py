@@ -49,6 +49,7 @@ class Distributed:
             for hsync in (False, True):
                 with cores.of_servers():
                     self._commits[SYNC[hsync]] = limits.pipeline_us(self._arguments.limits, storage, VALUE_BYTES, hsync)
+                print(f"commit without a region server, {SYNC[hsync]}: {self._commits[SYNC[hsync]]}", flush=True)
                 with ExitStack() as servers:
                     self._measure_all(self._start(servers, storage, hsync), hsync)
         self._record.write(self.lines())

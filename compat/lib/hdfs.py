@@ -10,8 +10,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -98,6 +100,8 @@ class Hdfs(Members):
         self._keeps = False
 
     def __enter__(self):
+        # SIGTERM must run __exit__ too, so that no process is left running.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
         self._class_path = jars()
         parent = os.path.join(TARGET, "hdfs-runs")
         os.makedirs(parent, exist_ok=True)

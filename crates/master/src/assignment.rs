@@ -321,7 +321,8 @@ impl Assignment {
 
     /// Closes regions. Returns when all of them are offline, also according to `hbase:meta`. If the
     /// server of a region dies meanwhile, the region is first opened elsewhere, so that its edits
-    /// in the logs of that server get into its files.
+    /// in the logs of that server get into its files. This is repeated if the region fails to open,
+    /// unless its files are damaged.
     ///
     /// # Errors
     /// The error of `hbase:meta`.
@@ -342,6 +343,9 @@ impl Assignment {
             // A server ignores an order to close a region that it is still opening, and would then
             // report the region as open.
             self.wait_while_opening(regions).await;
+            if self.retry_before_close(regions).await {
+                continue;
+            }
             self.begin_close(regions, destination).await?;
             let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
             self.wait_until(|| !regions.iter().any(is_closing)).await;

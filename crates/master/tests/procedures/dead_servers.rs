@@ -1,5 +1,6 @@
 //! When a region server counts as dead, and that its regions are not opened elsewhere before.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -140,5 +141,34 @@ fn meta_is_opened_before_the_other_regions_of_a_request() {
         let opened = cluster.env.timeout(PATIENCE, assignment.open(&both)).await;
         assert!(matches!(opened, Some(Ok(()))), "{opened:?}");
         assert!(both.iter().all(|one| assignment.state(one) == Some(RegionState::Open(live.clone()))));
+    });
+}
+
+#[test]
+fn a_region_is_closed_after_its_edits_in_the_logs_of_a_dead_server_are_in_files() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        let region = create_table(&cluster).await;
+        let context = cluster.master.context();
+        cluster.put(&region.table, "row", "f", "value").await;
+        cluster.add_server(4).await;
+        faulty.add(Rule::new(Fault::Fail).at("data/default/t"));
+        cluster.master.expire(cluster.server.name(), "test").await;
+        let failed = || context.assignment.state(&region) == Some(RegionState::FailedOpen);
+        while !failed() {
+            env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        let regions = [region.clone()];
+        let mut close = pin!(context.assignment.close(&regions));
+        assert!(env.timeout(PATIENCE, &mut close).await.is_none(), "its edits are only in the logs");
+        assert!(!context.recoveries.list().is_empty());
+        faulty.heal();
+        let closed = env.timeout(PATIENCE, close).await;
+        assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
+        assert_eq!(context.assignment.state(&region), Some(RegionState::Closed));
+        env.clock.sleep(PATIENCE).await;
+        assert!(context.recoveries.list().is_empty(), "no region needs the logs");
     });
 }

@@ -82,8 +82,8 @@ pub(crate) struct Committer {
     is_ending: bool,
 }
 
-/// Why a file is replaced that works.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Why a file that has not failed is replaced.
+#[derive(Clone, Copy)]
 enum RollReason {
     Size,
     Age,

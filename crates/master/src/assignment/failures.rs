@@ -61,25 +61,20 @@ impl Assignment {
     }
 
     /// Retries those of `regions` that failed to open and whose edits are only in the logs of dead
-    /// servers, after a pause. Once such a region is closed, a snapshot may replace its files, and
-    /// these edits must not be replayed into it later. Returns whether there was one.
+    /// servers, after their shortest pause. Once such a region is closed, a snapshot may replace its
+    /// files, and these edits must not be replayed into it later. Regions with damaged files are left
+    /// out. Returns whether there was a region to retry.
     pub(crate) async fn retry_before_close(self: &Arc<Self>, regions: &[RegionInfo]) -> bool {
-        let is_undamaged = |region: &&RegionInfo| {
-            let states = self.lock();
-            let tracked = states.get(&region.encoded_name());
-            tracked.is_some_and(|tracked| {
-                tracked.state == RegionState::FailedOpen
-                    && tracked.failure.as_ref().is_none_or(|failure| !failure.is_damage)
-            })
+        let is_retried = |region: &&RegionInfo| {
+            self.state(region) == Some(RegionState::FailedOpen)
+                && self.failure(region).is_none_or(|failure| !failure.is_damage)
+                && !self.recoveries.servers_of(&region.encoded_name()).is_empty()
         };
-        let needs_logs =
-            |region: &&RegionInfo| !self.recoveries.servers_of(&region.encoded_name()).is_empty();
-        let due: Vec<RegionInfo> = regions.iter().filter(is_undamaged).filter(needs_logs).cloned().collect();
-        if due.is_empty() {
-            return false;
-        }
-        self.env.clock.sleep(RETRY_PAUSE_MIN).await;
-        let begun = self.begin_open_from(&due, |state| *state == RegionState::FailedOpen).await;
+        let retried: Vec<RegionInfo> = regions.iter().filter(is_retried).cloned().collect();
+        let pause_of = |region| self.failure(region).map_or(RETRY_PAUSE_MIN, |failure| failure.pause());
+        let Some(pause) = retried.iter().map(pause_of).min() else { return false };
+        self.env.clock.sleep(pause).await;
+        let begun = self.begin_open_from(&retried, |state| *state == RegionState::FailedOpen).await;
         if let Err(error) = begun {
             warn!(%error, "cannot retry to open regions before they are closed");
         }

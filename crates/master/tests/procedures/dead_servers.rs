@@ -165,7 +165,7 @@ fn a_region_is_closed_after_its_edits_in_the_logs_of_a_dead_server_are_in_files(
         assert!(env.timeout(PATIENCE, &mut close).await.is_none(), "its edits are only in the logs");
         assert!(!context.recoveries.list().is_empty());
         faulty.heal();
-        let closed = env.timeout(PATIENCE, close).await;
+        let closed = env.timeout(PATIENCE * 2, close).await;
         assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
         assert_eq!(context.assignment.state(&region), Some(RegionState::Closed));
         env.clock.sleep(PATIENCE).await;

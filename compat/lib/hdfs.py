@@ -173,7 +173,8 @@ class Hdfs(Members):
         """Frees the disk of a DataNode that was filled, and waits until the NameNode knows it."""
         os.remove(os.path.join(self._disk(name), FILLER))
         end = time.monotonic() + START_PATIENCE_S
-        while self._free_bytes(name) < self._disk_mib << 19:
+        half_bytes = self._disk_mib * (1 << 20) // 2
+        while self._free_bytes(name) < half_bytes:
             if time.monotonic() > end:
                 raise RuntimeError(f"the NameNode takes the disk of {name} for full")
             time.sleep(0.1)

@@ -61,9 +61,9 @@ impl Assignment {
     }
 
     /// Retries those of `regions` that failed to open and whose edits are only in the logs of dead
-    /// servers, after their shortest pause. Once such a region is closed, a snapshot may replace its
-    /// files, and these edits must not be replayed into it later. Regions with damaged files are left
-    /// out. Returns whether there was a region to retry.
+    /// servers, after their shortest pause. Once such a region is closed, a snapshot may replace
+    /// its files, and these edits must not be replayed into it later. Regions with damaged files
+    /// are left out. Returns whether there was a region to retry.
     pub(crate) async fn retry_before_close(self: &Arc<Self>, regions: &[RegionInfo]) -> bool {
         let is_retried = |region: &&RegionInfo| {
             self.state(region) == Some(RegionState::FailedOpen)

@@ -9,7 +9,9 @@
 //!
 //! * A nonce counts as done when its edit is in the log's queue, even if its caller still waits for
 //!   the response. A call that is abandoned in between leaves no gap.
-//! * Replay registers the nonces of the log, so a crash between edit and response changes nothing.
+//! * Replay registers the nonces of the entries that it reads, so a crash between edit and response
+//!   changes nothing. It does not read the entries that precede a region's close. So a nonce is
+//!   forgotten if the region is closed and the server then ends, as in HBase.
 //!
 //! Nonces are stored in generations and dropped one generation at a time: after the grace period,
 //! or earlier if there are more than [`DONE_MAX`].

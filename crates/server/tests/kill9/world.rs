@@ -15,7 +15,7 @@ use cell::schema::TableName;
 use client::{Action, Admin, Client, ClientOptions, Registry, Table};
 use tokio::task::JoinHandle;
 
-use crate::accounts::Accounts;
+use crate::accounts::{Accounts, Nonces};
 use crate::cells::{self, RowContent};
 use crate::chains::Chains;
 use crate::choices::RandomChoices;
@@ -162,6 +162,7 @@ pub struct World {
     side_tables: Arc<SideTables>,
     kills: u64,
     kills_at_start: u64,
+    nonces: Nonces,
 }
 
 impl World {
@@ -194,6 +195,7 @@ impl World {
             choices,
             kills: 0,
             kills_at_start: 0,
+            nonces: Nonces::Known,
         }
     }
 
@@ -271,7 +273,9 @@ impl World {
     /// Starts a server and waits until it serves; before that, possibly starts some and kills them
     /// early.
     async fn start(&mut self) -> (Server, Client) {
+        self.nonces = Nonces::Known;
         while self.choices.once_in(4) {
+            self.nonces = Nonces::MayBeForgotten;
             let lacks_volume = self.tiers.as_ref().filter(|_| self.kills > 0 && self.choices.once_in(3));
             if let Some(tiers) = lacks_volume {
                 tiers.hide_volume();
@@ -335,7 +339,7 @@ impl World {
             *lock(table) = altered;
         }
         let table = client.table(changed());
-        wrong.extend(self.accounts.verify(&table).await?);
+        wrong.extend(self.accounts.verify(&table, self.nonces).await?);
         wrong.extend(self.chains.verify(&table).await?);
         wrong.extend(self.loads.verify(&client.table(BulkLoads::table())).await?);
         wrong.extend(self.snapshots.verify(client, &self.choices).await?);

@@ -52,11 +52,7 @@ impl Assignment {
             .map(|tracked| tracked.region.clone())
             .collect();
         if !due.is_empty() {
-            // Meanwhile, a procedure may have closed a region; then it is not retried.
-            let begun = self.begin_open_from(&due, |state| *state == RegionState::FailedOpen).await;
-            if let Err(error) = begun {
-                warn!(%error, "cannot retry to open regions");
-            }
+            self.begin_retry(&due).await;
         }
     }
 
@@ -74,11 +70,17 @@ impl Assignment {
         let pause_of = |region| self.failure(region).map_or(RETRY_PAUSE_MIN, |failure| failure.pause());
         let Some(pause) = retried.iter().map(pause_of).min() else { return false };
         self.env.clock.sleep(pause).await;
-        let begun = self.begin_open_from(&retried, |state| *state == RegionState::FailedOpen).await;
-        if let Err(error) = begun {
-            warn!(%error, "cannot retry to open regions before they are closed");
-        }
+        self.begin_retry(&retried).await;
         true
+    }
+
+    /// Begins to open `regions`, except those that a procedure has closed since they failed to
+    /// open.
+    async fn begin_retry(self: &Arc<Self>, regions: &[RegionInfo]) {
+        let begun = self.begin_open_from(regions, |state| *state == RegionState::FailedOpen).await;
+        if let Err(error) = begun {
+            warn!(%error, "cannot retry to open regions");
+        }
     }
 
     /// Records that regions could not be opened, and why.

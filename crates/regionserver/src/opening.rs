@@ -14,6 +14,7 @@ use proto::region_state_transition::TransitionCode;
 use tracing::{error, info, warn};
 
 use crate::orders::Novelty;
+use crate::regions::OpeningStep;
 use crate::server::RegionServer;
 
 /// The pause before a failed report is repeated.
@@ -86,11 +87,15 @@ pub(crate) struct CloseOrder {
 
 impl RegionServer {
     /// Starts to open a region and reports the outcome. A region that is already open is only
-    /// reported: the master may have missed the report. A late or repeated order changes nothing.
+    /// reported: the master may have missed the report. A late or repeated order changes nothing:
+    /// the first one is answered until the master has recorded the outcome. If a repeated order
+    /// opened a region after the first one had failed, the master could already have ordered
+    /// another server to open it.
     pub(crate) fn begin_open(self: &Arc<Self>, info: RegionInfo, order: OpenOrder) {
         let encoded = info.encoded_name();
-        if self.orders().record(&encoded, order.id) == Novelty::Outdated {
-            return info!(region = %encoded, id = order.id, "ignored an outdated order to open a region");
+        let novelty = self.orders().record(&encoded, order.id);
+        if novelty != Novelty::New {
+            return info!(region = %encoded, id = order.id, ?novelty, "ignored an order to open a region");
         }
         let server = self.clone();
         self.env().spawn(TaskClass::Background, async move {
@@ -98,45 +103,44 @@ impl RegionServer {
             if server.is_replaced(&encoded, order.id) {
                 return;
             }
-            let outcome = match server.regions().get(&encoded) {
-                Some(region) => Some(Outcome::Opened(region.open_seq_id())),
-                None if server.regions().begin_opening(&encoded) => {
-                    server.open(&info, &order.dead_servers).await
-                }
-                // The task that opens it reports with the number of this order. A server that stops
-                // does not report: the master recovers its regions when it has ended.
-                None => return,
+            let answer = match server.regions().begin_opening(&encoded, order.id) {
+                OpeningStep::Open => server.open(&info, &order.dead_servers).await,
+                OpeningStep::Online(region) => Some((Outcome::Opened(region.open_seq_id()), order.id)),
+                // A server that stops does not report: the master recovers its regions when it has
+                // ended.
+                OpeningStep::Joined | OpeningStep::Stopping => None,
             };
-            if let Some(outcome) = outcome {
-                server.report_transition(&info, &outcome).await;
+            if let Some((outcome, id)) = answer {
+                server.report_transition(&info, &outcome, id).await;
             }
         });
     }
 
-    /// Opens a region. `None` if the server stops meanwhile; then the region is not online.
-    async fn open(&self, info: &RegionInfo, dead_servers: &[ServerName]) -> Option<Outcome> {
+    /// Opens a region. Returns the outcome, and the number of the newest order that it answers.
+    /// `None` if the server stops meanwhile; then the region is not online.
+    async fn open(&self, info: &RegionInfo, dead_servers: &[ServerName]) -> Option<(Outcome, i64)> {
         let start = self.env().clock.monotonic();
         match self.open_region(info, dead_servers).await {
             Ok(region) => {
                 let took = self.env().clock.monotonic() - start;
                 info!(region = %region.name(), open_seq_id = region.open_seq_id(), ?took, "region opened");
                 let open_seq_id = region.open_seq_id();
-                if !self.regions().insert(region.clone()) {
+                let Some(answered) = self.regions().insert(region.clone()) else {
                     region.abandon();
                     return None;
-                }
+                };
                 if self.dead_servers().are_needed_by(&region) {
                     self.schedule().request_flush(&region, FlushReason::Recovery);
                 }
                 // This compacts, above all, reference files of a split, so that the parent region
                 // can be removed.
                 region.request_compactions();
-                Some(Outcome::Opened(open_seq_id))
+                Some((Outcome::Opened(open_seq_id), answered))
             }
             Err(error) => {
                 warn!(region = %info.name().escape_ascii(), %error, "cannot open region; the master retries");
-                self.regions().cancel_opening(&info.encoded_name());
-                Some(Outcome::Failed(error))
+                let answered = self.regions().cancel_opening(&info.encoded_name());
+                Some((Outcome::Failed(error), answered))
             }
         }
     }
@@ -166,7 +170,7 @@ impl RegionServer {
                 None => order.info.filter(|_| order.id > 0),
             };
             if let Some(info) = closed {
-                server.report_transition(&info, &Outcome::Closed).await;
+                server.report_transition(&info, &Outcome::Closed, order.id).await;
             }
         });
     }
@@ -215,13 +219,14 @@ impl RegionServer {
         info!(region = %region.name(), "region closed");
     }
 
-    async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome) {
+    /// Reports an outcome to the master, as the answer to order `id`. If a newer order has come, the
+    /// report is outdated, and that order gets an answer of its own.
+    async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome, id: i64) {
         let (code, encoded) = (outcome.code(), info.encoded_name());
         loop {
-            // A newer order may have come meanwhile; the report then answers that order, too.
             let transition = proto::RegionStateTransition {
                 region_info: vec![info.into()],
-                proc_id: vec![self.orders().newest(&encoded)],
+                proc_id: vec![id],
                 ..outcome.transition()
             };
             let request = proto::ReportRegionStateTransitionRequest {

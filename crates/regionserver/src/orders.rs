@@ -10,6 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use proto::exception::{Answer, JavaException};
 use tokio::sync::{RwLock, RwLockReadGuard};
 
+/// The number of an order that has none.
+pub(crate) const NO_ORDER: i64 = -1;
+
 /// How an order relates to the orders that this server has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Novelty {
@@ -83,10 +86,10 @@ impl Orders {
         }
     }
 
-    /// The number of the newest order for a region; -1 if there is none.
-    pub(crate) fn newest(&self, encoded: &str) -> i64 {
+    /// The number of the newest order for a region; [`NO_ORDER`] if there is none.
+    fn newest(&self, encoded: &str) -> i64 {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        newest.get(encoded).copied().unwrap_or(-1)
+        newest.get(encoded).copied().unwrap_or(NO_ORDER)
     }
 }
 

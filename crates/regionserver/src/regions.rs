@@ -11,6 +11,8 @@ use cell::region::{ServerName, encoded_bytes_of};
 use engine::Region;
 use proto::exception::{Answer, JavaException, class};
 
+use crate::orders::NO_ORDER;
+
 /// Maximum number of closed regions whose new server is remembered. Clients locate other regions in
 /// `hbase:meta`.
 const MOVED_MAX: usize = 10_000;
@@ -66,6 +68,18 @@ impl DigitsHasher {
     }
 }
 
+/// What an order to open a region has to do.
+pub enum OpeningStep {
+    /// Open the region.
+    Open,
+    /// Nothing: a task that opens the region also answers this order.
+    Joined,
+    /// Only answer: the region is online.
+    Online(Arc<Region>),
+    /// Nothing: the server stops.
+    Stopping,
+}
+
 /// The online regions. Readers use a map that is replaced as a whole, without a lock.
 #[derive(Default)]
 pub struct OnlineRegions {
@@ -77,7 +91,8 @@ pub struct OnlineRegions {
 /// What is known about regions that are not online. All names are encoded names.
 #[derive(Default)]
 struct Offline {
-    opening: HashSet<String>,
+    // With the number of the newest order that the opening answers.
+    opening: HashMap<String, i64>,
     closing: HashSet<String>,
     // The server that opens a region which was closed here, and the region's open sequence id here.
     moved: HashMap<String, (ServerName, u64)>,
@@ -98,7 +113,7 @@ impl OnlineRegions {
         let shown = name.escape_ascii();
         let encoded = encoded.and_then(|encoded| std::str::from_utf8(encoded).ok());
         let offline = self.lock();
-        if encoded.is_some_and(|encoded| offline.opening.contains(encoded)) {
+        if encoded.is_some_and(|encoded| offline.opening.contains_key(encoded)) {
             let message = format!("Region {shown} is opening on this server");
             return Err(JavaException::new(class::REGION_OPENING, message));
         }
@@ -163,17 +178,31 @@ impl OnlineRegions {
         !self.lock().closing.is_empty()
     }
 
-    /// Records that a region is being opened. Returns false if it already is, if it is online, or
-    /// if the server stops.
-    pub fn begin_opening(&self, encoded: &str) -> bool {
+    /// Records that order `id` opens a region, unless it is online or the server stops.
+    pub fn begin_opening(&self, encoded: &str, id: i64) -> OpeningStep {
         let mut offline = self.lock();
         debug_assert!(!offline.closing.contains(encoded), "a region is opened after it was closed");
-        !offline.stopping && self.get(encoded).is_none() && offline.opening.insert(encoded.to_string())
+        if offline.stopping {
+            return OpeningStep::Stopping;
+        }
+        if let Some(region) = self.get(encoded) {
+            return OpeningStep::Online(region);
+        }
+        match offline.opening.get_mut(encoded) {
+            Some(newest) => {
+                *newest = id.max(*newest);
+                OpeningStep::Joined
+            }
+            None => {
+                offline.opening.insert(encoded.to_string(), id);
+                OpeningStep::Open
+            }
+        }
     }
 
     /// Whether a region is being opened.
     pub fn is_opening(&self, encoded: &str) -> bool {
-        self.lock().opening.contains(encoded)
+        self.lock().opening.contains_key(encoded)
     }
 
     /// Whether a region is being closed.
@@ -181,25 +210,28 @@ impl OnlineRegions {
         self.lock().closing.contains(encoded)
     }
 
-    /// Records that opening a region has failed.
-    pub fn cancel_opening(&self, encoded: &str) {
-        let was_opening = self.lock().opening.remove(encoded);
-        debug_assert!(was_opening, "an opening is recorded until it succeeds or fails");
+    /// Records that opening a region has failed. Returns the number of the newest order that this
+    /// answers. An order that comes later opens the region again.
+    pub fn cancel_opening(&self, encoded: &str) -> i64 {
+        let answered = self.lock().opening.remove(encoded);
+        debug_assert!(answered.is_some(), "an opening is recorded until it succeeds or fails");
+        answered.unwrap_or(NO_ORDER)
     }
 
-    /// Puts an opened region online. Returns false, and does not, if the server stops.
-    pub fn insert(&self, region: Arc<Region>) -> bool {
+    /// Puts an opened region online. Returns the number of the newest order that this answers;
+    /// `None` if the server stops, and then the region is not online.
+    pub fn insert(&self, region: Arc<Region>) -> Option<i64> {
         let mut offline = self.lock();
-        offline.opening.remove(&**region.encoded_name());
+        let answered = offline.opening.remove(&**region.encoded_name());
         if offline.stopping {
-            return false;
+            return None;
         }
         offline.moved.remove(&**region.encoded_name());
         let mut online = Online::clone(&self.online.load());
         let earlier = online.insert(Encoded(region.encoded_name().clone()), region);
         debug_assert!(earlier.is_none(), "a region is online only once");
         self.online.store(Arc::new(online));
-        true
+        Some(answered.unwrap_or(NO_ORDER))
     }
 
     /// Takes a region offline.
@@ -247,6 +279,19 @@ impl OnlineRegions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_outcome_of_an_opening_answers_the_orders_that_came_before_it() {
+        let regions = OnlineRegions::default();
+        assert!(matches!(regions.begin_opening("r", 5), OpeningStep::Open));
+        assert!(matches!(regions.begin_opening("r", 7), OpeningStep::Joined));
+        assert_eq!(regions.cancel_opening("r"), 7);
+        // The region is opened again, and has an answer of its own.
+        assert!(matches!(regions.begin_opening("r", 8), OpeningStep::Open));
+        assert_eq!(regions.cancel_opening("r"), 8);
+        regions.begin_stop();
+        assert!(matches!(regions.begin_opening("r", 9), OpeningStep::Stopping));
+    }
 
     fn hash(name: &str) -> u64 {
         let mut hasher = DigitsHasher::default();

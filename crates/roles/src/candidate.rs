@@ -24,10 +24,13 @@ use zk::servers::ServerTracker;
 use crate::member::{EndProcess, Member};
 use crate::services::{Internal, master_services};
 use crate::standby::Standby;
+use crate::unpublished::Unpublished;
 use crate::watchdog::{self, SeenMaster};
 
 /// The services of a master that exist before it is active.
 const SERVICES: [&str; 3] = ["MasterService", "RegionServerStatusService", "AdminService"];
+/// The longest time between two reads of the live region servers.
+const READ_PERIOD: Duration = Duration::from_secs(10);
 /// The pause before another attempt to read the live region servers.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -261,7 +264,8 @@ fn follow_region_servers(
     mut tracker: ServerTracker,
     mut seen: BTreeSet<ServerName>,
 ) {
-    let (master, clock) = (Arc::downgrade(master), member.env.clock.clone());
+    let (master, env) = (Arc::downgrade(master), member.env.clone());
+    let mut unpublished = Unpublished::default();
     member.env.spawn(TaskClass::Service, async move {
         loop {
             match tracker.live().await {
@@ -270,16 +274,21 @@ fn follow_region_servers(
                     for server in seen.difference(&live) {
                         master.expire(server, "its session with ZooKeeper has ended").await;
                     }
+                    let registered = master.context().servers.live_names();
+                    for server in unpublished.overdue(&registered, &live, env.clock.monotonic()) {
+                        master.expire(&server, "it has registered, but has no znode").await;
+                    }
                     drop(master);
                     seen = live;
-                    if tracker.changed().await.is_ok() {
-                        continue;
+                    match env.timeout(READ_PERIOD, tracker.changed()).await {
+                        None | Some(Ok(())) => continue,
+                        Some(Err(_)) => {}
                     }
                 }
                 Err(zk::Error::SessionExpired) => return,
                 Err(error) => warn!(%error, "cannot read the live region servers; retrying"),
             }
-            clock.sleep(RETRY_PAUSE).await;
+            env.clock.sleep(RETRY_PAUSE).await;
         }
     });
 }

@@ -6,6 +6,7 @@
 //! * [`remote`]: calls between the processes;
 //! * [`services`], [`registry`]: the services of the RPC servers;
 //! * [`standby`]: services that exist before their role is active;
+//! * `unpublished`: region servers that registered and have no znode;
 //! * [`watchdog`]: detects ended processes before their sessions expire.
 //!
 //! Knows nothing about: options, signals, status pages.
@@ -17,6 +18,7 @@ pub mod registry;
 pub mod remote;
 pub mod services;
 pub mod standby;
+mod unpublished;
 pub mod watchdog;
 
 pub use candidate::{ActiveMaster, Candidate, MasterOptions};

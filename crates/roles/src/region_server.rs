@@ -51,10 +51,16 @@ pub async fn register(
     let Member { env, fs, root, coordinator, names, name, info_port, .. } = member;
     let alive = watchdog::mark_alive(&**fs, root, name).await?;
     register_with_master(env, master, name).await?;
-    register_region_server(&**coordinator, names, env, name, *info_port)
-        .await
-        .map_err(|error| format!("cannot publish the server in ZooKeeper: {error}"))?;
-    Ok(alive)
+    loop {
+        match register_region_server(&**coordinator, names, env, name, *info_port).await {
+            Ok(()) => return Ok(alive),
+            Err(error @ zk::Error::Unavailable(_)) => {
+                warn!(%error, "cannot publish the server in ZooKeeper; retrying");
+            }
+            Err(error) => return Err(format!("cannot publish the server in ZooKeeper: {error}")),
+        }
+        env.clock.sleep(RETRY_PAUSE).await;
+    }
 }
 
 /// Registers with the active master. Repeats the attempt until the master answers.

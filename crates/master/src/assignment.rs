@@ -355,6 +355,36 @@ impl Assignment {
         }
     }
 
+    /// Like `close`, for a caller that will use the files of the regions instead of the regions.
+    ///
+    /// # Errors
+    /// The error of `hbase:meta`. A final `IOException` if edits of a region may be only in logs,
+    /// because the region cannot be opened.
+    pub(crate) async fn close_completely(
+        self: &Arc<Self>,
+        regions: &[RegionInfo],
+    ) -> Result<(), JavaException> {
+        let refusal = |region: &RegionInfo, why: &str| {
+            let name = region.encoded_name();
+            let message =
+                format!("region {name} has edits that are only in logs, and cannot be opened: {why}");
+            JavaException { do_not_retry: true, ..JavaException::io(message) }
+        };
+        self.wait_while_opening(regions).await;
+        for region in regions {
+            if let Some(failure) = self.failure(region) {
+                return Err(refusal(region, &failure.reason));
+            }
+        }
+        self.close(regions).await?;
+        // A server may have died meanwhile.
+        let is_incomplete = |region: &&RegionInfo| self.recoveries.is_needed_by(region);
+        regions
+            .iter()
+            .find(is_incomplete)
+            .map_or(Ok(()), |region| Err(refusal(region, "its files are damaged")))
+    }
+
     async fn begin_close(
         self: &Arc<Self>,
         regions: &[RegionInfo],
@@ -365,10 +395,7 @@ impl Assignment {
         for region in regions {
             match self.state(region) {
                 Some(RegionState::Open(server)) => by_server.entry(server).or_default().push(region.clone()),
-                Some(RegionState::FailedOpen) => {
-                    self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
-                    self.set_states(std::slice::from_ref(region), &RegionState::Closed);
-                }
+                Some(RegionState::FailedOpen) => self.close_failed(region).await?,
                 Some(RegionState::Closed) => {
                     self.meta.set_state(std::slice::from_ref(region), MetaRegionState::Closed).await?;
                 }
@@ -377,6 +404,17 @@ impl Assignment {
         }
         for (server, regions) in by_server {
             self.begin_close_at(&server, &regions, destination).await?;
+        }
+        Ok(())
+    }
+
+    /// Closes a region that failed to open, unless it is being retried meanwhile.
+    async fn close_failed(&self, region: &RegionInfo) -> Result<(), JavaException> {
+        let region = std::slice::from_ref(region);
+        let _transitions = self.lock_transitions(region).await;
+        if self.state(&region[0]) == Some(RegionState::FailedOpen) {
+            self.meta.set_state(region, MetaRegionState::Closed).await?;
+            self.set_states(region, &RegionState::Closed);
         }
         Ok(())
     }

@@ -140,6 +140,22 @@ impl Master {
         }
     }
 
+    /// Recovers the servers that died while the cluster was to be shut down, because the shutdown
+    /// has failed.
+    ///
+    /// # Errors
+    /// The error of `master:store`.
+    pub(crate) async fn recover_after_shutdown(&self) -> Answer<()> {
+        let (Some(known), context) = (self.known_servers(), self.context()) else { return Ok(()) };
+        let known = known.list().await.map_err(|error| JavaException::io(error.to_string()))?;
+        for server in known.iter().filter(|server| context.servers.is_dead(server)) {
+            if !context.recoveries.is_recovering(server) {
+                self.recover(server).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Starts the recovery of a dead server.
     ///
     /// # Errors

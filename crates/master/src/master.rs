@@ -287,8 +287,8 @@ impl Master {
         // The regions must be in transition before procedures resume: a procedure that disables a
         // table then waits until its regions are open, and closes them. In the reverse order, the
         // regions would be opened after the table was disabled.
-        let enabled = self.regions_of_enabled_tables();
-        self.context.assignment.begin_open_or_retry_later(&enabled).await;
+        let opening = self.regions_to_open();
+        self.context.assignment.begin_open_or_retry_later(&opening).await;
         self.executor.resume(stored);
         inspection::inspect_regions(self).await;
         repair::merge_overlaps_at_start(self).await;
@@ -301,9 +301,9 @@ impl Master {
         debug_assert_eq!(before, 0, "a master is initialized once");
         chores::start(self);
         // A region that fails to open does not delay this wait. It is retried later.
-        self.context.assignment.wait_while_opening(&enabled).await;
+        self.context.assignment.wait_while_opening(&opening).await;
         let failed = self.context.assignment.failures().len();
-        info!(regions = enabled.len(), failed, "master initialized");
+        info!(regions = opening.len(), failed, "master initialized");
         Ok(())
     }
 
@@ -442,13 +442,21 @@ impl Master {
         }
     }
 
-    fn regions_of_enabled_tables(&self) -> Vec<RegionInfo> {
-        let is_enabled = |table: &TableName| self.context.tables.state(table) == Some(TableState::Enabled);
+    /// The regions of the tables that are enabled. If the only server is in this process, also those
+    /// of tables that are being disabled: they may have edits that are only in its old logs, and the
+    /// procedure that disables the table then closes them. In a cluster, the recovery of their
+    /// server opens them.
+    fn regions_to_open(&self) -> Vec<RegionInfo> {
+        let is_opened = |table: &TableName| match self.context.tables.state(table) {
+            Some(TableState::Enabled) => true,
+            Some(TableState::Disabling) => self.known_servers.is_none(),
+            _ => false,
+        };
         let regions = self.context.assignment.all().into_iter();
         let regions = regions.filter(|(_, state)| *state != RegionState::Split).map(|(region, _)| region);
-        let mut enabled: Vec<_> = regions.filter(|region| is_enabled(&region.table)).collect();
-        enabled.sort_by(|left, right| (&left.table, &left.start_key).cmp(&(&right.table, &right.start_key)));
-        enabled
+        let mut opened: Vec<_> = regions.filter(|region| is_opened(&region.table)).collect();
+        opened.sort_by(|left, right| (&left.table, &left.start_key).cmp(&(&right.table, &right.start_key)));
+        opened
     }
 
     /// Loads a table's descriptor, and returns whether the table has one. The descriptors of system
@@ -598,7 +606,11 @@ impl Master {
         self.context.servers.begin_shutdown();
         match self.coordinator.delete(&self.names.running(), None).await {
             Ok(()) | Err(zk::Error::NoNode { .. }) => {}
-            Err(error) => return Err(JavaException::io(error.to_string())),
+            Err(error) => {
+                self.context.servers.cancel_shutdown();
+                self.recover_after_shutdown().await?;
+                return Err(JavaException::io(error.to_string()));
+            }
         }
         let (servers, clock) = (self.context.servers.clone(), self.context.env.clock.clone());
         let (on_stop, why) = (self.on_stop.clone(), why.to_string());

@@ -79,14 +79,20 @@ impl Recoveries {
         needed.map(|(server, _)| server.clone()).collect()
     }
 
+    /// Whether a region needs the logs of a dead server: some of its edits may be only there.
+    pub(crate) fn is_needed_by(&self, region: &RegionInfo) -> bool {
+        !self.servers_of(&region.encoded_name()).is_empty()
+    }
+
     /// The dead servers, with the number of regions that need their logs.
     pub fn list(&self) -> Vec<(ServerName, usize)> {
         let servers = self.lock();
         servers.iter().map(|(server, recovery)| (server.clone(), recovery.waiting.len())).collect()
     }
 
-    /// Records that regions were closed, which puts all their edits into files. Returns when this
-    /// is durable.
+    /// Records that regions were closed, which puts all their edits into files, or that their
+    /// contents were replaced, so that these edits do not matter any more. Returns when this is
+    /// durable.
     ///
     /// # Errors
     /// The journal's error. The regions may still need the logs.

@@ -54,6 +54,11 @@ impl Servers {
         self.lock().is_shutting_down = true;
     }
 
+    /// Records that the cluster could not be shut down.
+    pub(crate) fn cancel_shutdown(&self) {
+        self.lock().is_shutting_down = false;
+    }
+
     /// Whether the cluster is shutting down.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.lock().is_shutting_down

@@ -16,7 +16,7 @@ use cell::region::ServerName;
 use proto::exception::JavaException;
 use tracing::info;
 
-use super::{Assignment, Change};
+use super::{Assignment, Change, RegionState};
 
 /// The pause before a failed call is repeated. It doubles with each failure.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -73,11 +73,14 @@ impl Assignment {
         });
     }
 
-    /// Removes orders that were replaced by newer ones.
+    /// Removes orders that were replaced by newer ones or answered.
     fn retain_current(&self, changes: &mut Vec<Change>) {
         let states = self.lock();
         let is_current = |change: &Change| {
-            states.get(&change.region.encoded_name()).is_some_and(|tracked| tracked.order == change.order)
+            states.get(&change.region.encoded_name()).is_some_and(|tracked| {
+                let is_pending = matches!(tracked.state, RegionState::Opening(_) | RegionState::Closing(_));
+                tracked.order == change.order && is_pending
+            })
         };
         changes.retain(is_current);
     }

@@ -52,32 +52,33 @@ impl Assignment {
             .map(|tracked| tracked.region.clone())
             .collect();
         if !due.is_empty() {
-            self.begin_retry(&due).await;
+            self.begin_retry(&due, |state| *state == RegionState::FailedOpen).await;
         }
     }
 
     /// Retries those of `regions` that failed to open and whose edits are only in the logs of dead
     /// servers, after their shortest pause. Once such a region is closed, a snapshot may replace
     /// its files, and these edits must not be replayed into it later. Regions with damaged files
-    /// are left out. Returns whether there was a region to retry.
+    /// are left out. A new master counts a region that failed to open as closed, and its reason is
+    /// not known until it is retried. Returns whether there was a region to retry.
     pub(crate) async fn retry_before_close(self: &Arc<Self>, regions: &[RegionInfo]) -> bool {
         let is_retried = |region: &&RegionInfo| {
-            self.state(region) == Some(RegionState::FailedOpen)
+            matches!(self.state(region), Some(RegionState::FailedOpen | RegionState::Closed))
                 && self.failure(region).is_none_or(|failure| !failure.is_damage)
-                && !self.recoveries.servers_of(&region.encoded_name()).is_empty()
+                && self.recoveries.is_needed_by(region)
         };
         let retried: Vec<RegionInfo> = regions.iter().filter(is_retried).cloned().collect();
         let pause_of = |region| self.failure(region).map_or(RETRY_PAUSE_MIN, |failure| failure.pause());
         let Some(pause) = retried.iter().map(pause_of).min() else { return false };
         self.env.clock.sleep(pause).await;
-        self.begin_retry(&retried).await;
+        let may_open = |state: &RegionState| matches!(state, RegionState::FailedOpen | RegionState::Closed);
+        self.begin_retry(&retried, may_open).await;
         true
     }
 
-    /// Begins to open `regions`, except those that a procedure has closed since they failed to
-    /// open.
-    async fn begin_retry(self: &Arc<Self>, regions: &[RegionInfo]) {
-        let begun = self.begin_open_from(regions, |state| *state == RegionState::FailedOpen).await;
+    /// Begins to open those of `regions` that are still in a state that `may_open` accepts.
+    async fn begin_retry(self: &Arc<Self>, regions: &[RegionInfo], may_open: impl Fn(&RegionState) -> bool) {
+        let begun = self.begin_open_from(regions, may_open).await;
         if let Err(error) = begun {
             warn!(%error, "cannot retry to open regions");
         }

@@ -91,9 +91,12 @@ impl Assignment {
         if let Some((server, is_open, open_seq_num)) = location {
             tracked.open_seq_num = open_seq_num;
             tracked.last_address = Some((server.host.clone(), server.port));
-            let has_logs = has_logs(&server);
+            let (has_logs, meta) = (has_logs(&server), tracked.region.encoded_name());
+            let has_edits_on_server = || self.recoveries.servers_of(&meta).contains(&server);
             tracked.state = match (self.recoveries.is_recovering(&server), is_open) {
-                (true, _) => RegionState::Crashed(server),
+                (true, _) if has_edits_on_server() => RegionState::Crashed(server),
+                // It was not open on the server when that died, so the recovery does not open it.
+                (true, _) => RegionState::Closed,
                 // Its logs are in the archive, so all edits are in files.
                 (false, _) if !has_logs => RegionState::Closed,
                 (false, true) => RegionState::Open(server),

@@ -84,6 +84,8 @@ pub(super) async fn clone(context: &Context, plan: &TablePlan, snapshot: &str) -
     let (tables, name) = (&context.tables, &plan.table.name);
     if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
         let links = links(&whole_manifest(context, snapshot).await?, name)?;
+        // A dropped table may have had regions of the same names, with edits in logs.
+        context.recoveries.record_closed(&plan.regions).await?;
         let cloned = tables.root().clone_table(tables.fs(), &plan.table, &plan.regions, &links);
         cloned.await.map_err(file_exception)?;
     }
@@ -101,6 +103,9 @@ pub(super) async fn restore(
     let links = links(&whole_manifest(context, snapshot).await?, name)?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(file_exception)?;
+    // If a region has edits that are only in logs, because it could not be opened, they were made
+    // before the restore.
+    context.recoveries.record_closed(&plan.regions).await?;
     let known = context.assignment.regions_in_meta(name).into_iter();
     let replaced_regions: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
     context.meta.replace_regions(name, &plan.regions, &replaced_regions).await?;

@@ -96,7 +96,11 @@ pub(super) async fn act(context: &Context, server: &ServerName, regions: &[Regio
     // and the logs would be archived.
     context.meta_loaded().await;
     let begun = context.env.clock.monotonic();
-    recover_regions(context, server, regions).await;
+    // A region that is not listed in the journal can also be in the state `Crashed` on the server:
+    // the order to open it there was recorded, but the previous master did not get the response,
+    // and did not send the order.
+    let crashed = context.assignment.crashed_regions(server);
+    recover_regions(context, server, &crashed).await;
     context.assignment.wait_while_opening(regions).await;
     let took = context.env.clock.monotonic().saturating_sub(begun);
     info!(%server, regions = regions.len(), ?took, "the regions of a dead server are open elsewhere");

@@ -163,7 +163,7 @@ async fn create_daughter_files(
 }
 
 /// Flushes regions while they are online, and then closes them. The close then has little to flush,
-/// so the regions are offline only briefly.
+/// so the regions are offline only briefly. Their files then have all their edits.
 pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<()> {
     for region in regions {
         let Ok(server) = server_of(context, region) else { continue };
@@ -175,7 +175,7 @@ pub(super) async fn close(context: &Context, regions: &[RegionInfo]) -> Answer<(
             warn!(region = %region.encoded_name(), %error, "cannot flush region before closing it");
         }
     }
-    context.assignment.close(regions).await
+    context.assignment.close_completely(regions).await
 }
 
 /// Converts an error of file operations to a final one, which ends the procedure after a rollback.

@@ -26,7 +26,6 @@ use wire::service::{
     AdminService, Caller, ClientService, MasterService, RegionServerStatusService, Remote, dispatch_admin,
     dispatch_region_server_status,
 };
-use zk::Coordinator;
 use zk::memory::MemoryCoordinator;
 use zk::names::Names;
 
@@ -103,7 +102,7 @@ pub struct Cluster {
     pub server: Arc<RegionServer>,
     pub root: RootDir,
     pub fs: Arc<dyn FileSystem>,
-    pub coordinator: Arc<dyn Coordinator>,
+    pub coordinator: Arc<MemoryCoordinator>,
     store: MasterStore,
     connections: Arc<Direct>,
 }
@@ -157,7 +156,7 @@ impl Cluster {
         let server = RegionServer::start(server).await.map_err(text)?;
         let connections = Arc::new(Direct::default());
         assert!(connections.first.set(services(&server)).is_ok());
-        let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);
+        let coordinator = MemoryCoordinator::new(env);
         let master = Master::new(MasterParts {
             env: env.clone(),
             fs: fs.clone(),
@@ -183,12 +182,25 @@ impl Cluster {
 
     /// Starts another region server.
     pub async fn add_server(&self, port: u16) -> Arc<RegionServer> {
+        self.add_server_of(&self.master, port).await
+    }
+
+    async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
         let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
         let parts = process(&self.env, &self.fs, &self.root, name.clone());
         let server = RegionServer::start(parts).await.unwrap();
         self.connections.added.lock().unwrap().insert(name, services(&server));
-        server.register(status(&self.master)).await.unwrap();
+        server.register(status(master)).await.unwrap();
         server
+    }
+
+    /// The next master, before its initialization, and a new region server that only it knows.
+    pub async fn successor(&self, port: u16) -> (Arc<Master>, Arc<RegionServer>) {
+        let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
+        let active_since_ms = self.env.clock.now_ms();
+        let master = self.uninitialized_master(Some(master::Cluster { live: vec![name], active_since_ms }));
+        let server = self.add_server_of(&master, port).await;
+        (master, server)
     }
 
     /// Another master of the same data, before its initialization.
@@ -208,7 +220,7 @@ impl Cluster {
             root: self.root.clone(),
             store: self.store.region().clone(),
             cluster,
-            connections: Arc::new(Direct::default()),
+            connections: self.connections.clone(),
             coordinator: MemoryCoordinator::new(&self.env),
             names: Names::below("/hbase"),
             server_name: self.master.server_name().clone(),

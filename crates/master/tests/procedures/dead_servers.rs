@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::testing::env;
+use bytes::Bytes;
+use cell::query::Scan;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use fs::faulty::{Fault, Faulty, Plan, Rule};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
+use fs::{AccessPattern, SyncLevel};
 use master::Master;
 use master::assignment::RegionState;
 use proto::exception::class;
 use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::cluster::Cluster;
-use crate::run;
+use crate::{alter, run, snapshots, splits};
 
 /// Longer than any procedure takes.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -169,6 +172,115 @@ fn a_region_is_closed_after_its_edits_in_the_logs_of_a_dead_server_are_in_files(
         assert!(matches!(closed, Some(Ok(()))), "{closed:?}");
         assert_eq!(context.assignment.state(&region), Some(RegionState::Closed));
         env.clock.sleep(PATIENCE).await;
+        assert!(context.recoveries.list().is_empty(), "no region needs the logs");
+    });
+}
+
+#[test]
+fn a_master_starts_although_the_last_server_of_meta_died_before_it_could_open_meta() {
+    run(async {
+        let (cluster, faulty, live, region) = cluster_without_meta().await;
+        cluster.master.expire(&live, "test").await;
+        faulty.heal();
+        let (master, server) = cluster.successor(5).await;
+        let initialized = cluster.env.timeout(PATIENCE, master.initialize()).await;
+        assert!(matches!(initialized, Some(Ok(()))), "{initialized:?}");
+        cluster.env.clock.sleep(PATIENCE).await;
+        for region in [RegionInfo::meta(), region] {
+            let state = master.context().assignment.state(&region);
+            assert_eq!(state, Some(RegionState::Open(server.name().clone())), "{}", region.table);
+        }
+    });
+}
+
+#[test]
+fn a_dead_server_is_recovered_although_the_cluster_could_not_be_shut_down() {
+    run(async {
+        let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let region = create_table(&cluster).await;
+        let live = cluster.add_server(4).await.name().clone();
+        cluster.coordinator.suspend();
+        assert!(cluster.master.shutdown(proto::ShutdownRequest {}).await.is_err());
+        cluster.coordinator.resume();
+        cluster.master.expire(cluster.server.name(), "test").await;
+        cluster.env.clock.sleep(PATIENCE).await;
+        assert_eq!(cluster.master.context().assignment.state(&region), Some(RegionState::Open(live)));
+    });
+}
+
+/// Changes a byte of `value` in the logs of a server. No process may write to them any more.
+async fn damage_log(cluster: &Cluster, value: &str) {
+    let (fs, dir) = (&*cluster.fs, cluster.root.wal_dir(cluster.server.name()));
+    for log in fs.list(&dir).await.unwrap() {
+        let path = dir.join(&log.name);
+        let reader = fs.open(&path).await.unwrap();
+        let mut bytes = reader.read_at(0, reader.len() as usize).await.unwrap().to_vec();
+        let found = bytes.windows(value.len()).position(|window| window == value.as_bytes());
+        let Some(at) = found else { continue };
+        bytes[at] ^= 1;
+        fs.delete(&path).await.unwrap();
+        let mut writer = fs.create(&path, AccessPattern::Log).await.unwrap();
+        writer.append(bytes.into()).await.unwrap();
+        writer.sync(SyncLevel::Disk).await.unwrap();
+        return writer.close().await.unwrap();
+    }
+    panic!("{value} is in no log");
+}
+
+#[test]
+fn a_region_with_edits_only_in_a_damaged_log_is_not_split() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        let region = create_table(&cluster).await;
+        for (row, value) in [("a", "damaged"), ("b", "readable"), ("c", "readable")] {
+            cluster.put(&region.table, row, "f", value).await;
+        }
+        cluster.add_server(4).await;
+        // The region cannot be flushed, so the split waits until the region is closed.
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default/t"));
+        let split = splits::split(&cluster, &region, "b").await.unwrap();
+        let assignment = &cluster.master.context().assignment;
+        while !matches!(assignment.state(&region), Some(RegionState::Closing(_))) {
+            env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        damage_log(&cluster, "damaged").await;
+        cluster.master.expire(cluster.server.name(), "test").await;
+        faulty.heal();
+        let refused = cluster.wait(split).await.unwrap_err();
+        assert!(refused.message.contains("only in logs"), "{refused}");
+        let regions = assignment.regions_in_meta(&region.table);
+        assert_eq!(regions, [region.clone()], "it is not split");
+        env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(assignment.state(&region), Some(RegionState::FailedOpen));
+    });
+}
+
+#[test]
+fn a_restored_region_gets_no_edits_that_were_only_in_the_logs_of_a_dead_server() {
+    run(async {
+        let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let region = create_table(&cluster).await;
+        cluster.put(&region.table, "a", "f", "kept").await;
+        cluster.wait(snapshots::take(&cluster, "s", &region.table).await.unwrap()).await.unwrap();
+        cluster.put(&region.table, "b", "f", "reverted").await;
+        let server = cluster.add_server(4).await;
+        let damaged = cluster.root.family_dir(&region, b"f").join("0123456789abcdef0123456789abcdef");
+        let mut writer = cluster.fs.create(&damaged, AccessPattern::Data).await.unwrap();
+        writer.append(Bytes::from_static(b"no store file")).await.unwrap();
+        writer.close().await.unwrap();
+        cluster.master.expire(cluster.server.name(), "test").await;
+        let context = cluster.master.context();
+        while context.assignment.state(&region) != Some(RegionState::FailedOpen) {
+            cluster.env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        alter::disable(&cluster).await;
+        cluster.wait(snapshots::restore(&cluster, "s", &region.table).await.unwrap()).await.unwrap();
+        alter::enable(&cluster).await;
+        let opened = server.regions().get(&region.encoded_name()).expect("it is open");
+        assert_eq!(opened.scan_all(&Scan::default()).await.unwrap().cells.len(), 1);
+        cluster.env.clock.sleep(PATIENCE).await;
         assert!(context.recoveries.list().is_empty(), "no region needs the logs");
     });
 }

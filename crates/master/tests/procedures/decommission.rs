@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::testing::env;
 use fs::memory::MemoryFs;
 use wire::service::MasterService;
+use zk::Coordinator;
 
 use crate::cluster::Cluster;
 use crate::run;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::testing::env;
 use cell::schema::TableName;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use proto::exception::{Answer, class};
 use wire::service::MasterService;
@@ -204,5 +205,32 @@ fn reverted_edits_are_not_replayed_from_the_log() {
         env.clock.sleep(std::time::Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
         assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "d/f=new", "z/g=2"]);
+    });
+}
+
+#[test]
+fn edits_of_a_region_that_was_being_disabled_at_a_kill_are_reverted_by_a_restore() {
+    let disk = MemoryFs::new();
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        cluster.put(&name(), "c", "f", "later").await;
+        // The regions cannot be flushed, so they stay open.
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default/t"));
+        let disabled = env.timeout(std::time::Duration::from_secs(30), disable(&cluster)).await;
+        assert!(disabled.is_none(), "the regions cannot be closed");
+    });
+    let image = disk.crash(&mut || 0);
+    run(async {
+        let env = env(2);
+        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
+        cluster.settle().await;
+        cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
     });
 }

@@ -375,6 +375,22 @@ async fn an_idle_log_stays_open_and_notices_a_lost_datanode() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_idle_log_stays_open_while_no_namenode_responds() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    cluster.namenode.set_modes(Mode::Hung);
+    cluster.env.clock.sleep(MINUTE * 5 + Duration::from_secs(1)).await;
+    assert!(cluster.datanodes.iter().all(|node| node.state.lock().unwrap().heartbeats == 30));
+    commit(&mut log, "one").await.unwrap();
+    let renewals = || cluster.namenode.calls_of("renewLease").len();
+    cluster.namenode.set_modes(Mode::Active);
+    cluster.env.clock.sleep(MINUTE).await;
+    let before = renewals();
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(renewals(), before + 2, "the lease is renewed again");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fence_waits_for_replicas_of_earlier_blocks() {
     let cluster = Cluster::start(1).await;
     let mut log = cluster.log("log").await;

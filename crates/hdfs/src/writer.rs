@@ -1,4 +1,4 @@
-//! The [`FileWriter`] of a file in HDFS, and the task that keeps the file open.
+//! The [`FileWriter`] of a file in HDFS, and the tasks that keep the file open.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -40,19 +40,18 @@ impl HdfsWriter {
         let file = OpenFile::create(shared.clone(), path.clone(), access).await?;
         let client_name = file.client_name().to_owned();
         let file = Arc::new(Mutex::new(file));
-        let keeper = keep_open(shared.clone(), Arc::downgrade(&file), client_name, path.clone());
-        shared.env.spawn(TaskClass::Service, keeper);
+        let renewal = renew_lease(shared.clone(), Arc::downgrade(&file), client_name, path.clone());
+        shared.env.spawn(TaskClass::Service, renewal);
+        shared.env.spawn(TaskClass::Service, send_heartbeats(shared.clone(), Arc::downgrade(&file)));
         let (shared, path) = (shared.clone(), path.clone());
         Ok(HdfsWriter { shared, file, path, len: 0, missing_replicas: 0, is_closed: false })
     }
 }
 
-/// Sends heartbeats and renews the lease until the file is closed or has failed.
-async fn keep_open(shared: Arc<Shared>, file: Weak<Mutex<OpenFile>>, client_name: String, path: FilePath) {
-    let clock = shared.env.clock.clone();
-    let mut renewed = clock.monotonic();
+/// Sends heartbeats until the file is closed or has failed.
+async fn send_heartbeats(shared: Arc<Shared>, file: Weak<Mutex<OpenFile>>) {
     loop {
-        clock.sleep(HEARTBEAT_PERIOD).await;
+        shared.env.clock.sleep(HEARTBEAT_PERIOD).await;
         let Some(file) = file.upgrade() else { return };
         // A locked file is in use, and so needs no heartbeat.
         if let Ok(mut file) = file.try_lock() {
@@ -61,16 +60,29 @@ async fn keep_open(shared: Arc<Shared>, file: Weak<Mutex<OpenFile>>, client_name
             }
             file.beat().await;
         }
-        drop(file);
-        if clock.monotonic().saturating_sub(renewed) >= RENEWAL_PERIOD {
-            let request = RenewLeaseRequest { client_name: client_name.clone() };
-            match shared.namenode.call("renewLease", &request).await {
-                Ok(Empty {}) => renewed = clock.monotonic(),
-                Err(failure) => {
-                    warn!(%path, reason = failure.message(), "cannot renew the lease of a file");
-                }
-            }
+    }
+}
+
+/// Renews the lease until the file is closed or has failed. It is a task of its own, because a call
+/// waits for minutes while no NameNode is active, and heartbeats must not wait that long.
+async fn renew_lease(shared: Arc<Shared>, file: Weak<Mutex<OpenFile>>, client_name: String, path: FilePath) {
+    let mut pause = RENEWAL_PERIOD;
+    loop {
+        shared.env.clock.sleep(pause).await;
+        let Some(file) = file.upgrade() else { return };
+        if file.try_lock().is_ok_and(|file| !file.is_open()) {
+            return;
         }
+        // The call must not keep a file in memory that its writer has dropped.
+        drop(file);
+        let request = RenewLeaseRequest { client_name: client_name.clone() };
+        pause = match shared.namenode.call("renewLease", &request).await {
+            Ok(Empty {}) => RENEWAL_PERIOD,
+            Err(failure) => {
+                warn!(%path, reason = failure.message(), "cannot renew the lease of a file");
+                HEARTBEAT_PERIOD
+            }
+        };
     }
 }
 

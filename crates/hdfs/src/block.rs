@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 
 use crate::generated::{ExtendedBlock, LocatedBlock};
-use crate::link::{Link, Node, NodeFault, Stage, Target};
+use crate::link::{Link, Node, NodeFault, SetupFault, Stage, Target};
 use crate::packet::{HEARTBEAT, Packet, Packetizer, heartbeat};
 use crate::unacked::Unacked;
 
@@ -300,16 +300,18 @@ async fn connect_all(
     limit: Duration,
 ) -> Result<Vec<Link>, BlockFault> {
     let opening = groups.into_iter().map(|nodes| Link::open(env, nodes, target, limit));
-    let (mut links, mut faults) = (Vec::new(), Vec::new());
+    let (mut links, mut faults): (Vec<Link>, Vec<SetupFault>) = (Vec::new(), Vec::new());
     for opened in join_all(opening).await {
         match opened {
             Ok(link) => links.push(link),
             Err(fault) => faults.push(fault),
         }
     }
-    let Some((node, what)) = faults.first() else { return Ok(links) };
+    let Some(SetupFault { node, what, .. }) = faults.first() else { return Ok(links) };
     let what = format!("{node}: {what}");
-    let nodes = faults.into_iter().map(|(node, _)| node).collect();
+    // If none of several nodes responds, the fault may be this machine's, and none is a suspect.
+    let all_late = links.is_empty() && faults.len() > 1 && faults.iter().all(|fault| fault.is_late);
+    let nodes = faults.into_iter().filter(|_| !all_late).map(|fault| fault.node).collect();
     Err(BlockFault { nodes, what, is_slow: false, is_certain: true })
 }
 

@@ -18,7 +18,7 @@ use crate::generated::{
     LocatedBlock, PathRequest, RecoverLeaseRequest,
 };
 use crate::idle::IdleConnections;
-use crate::link::{Stage, Target};
+use crate::link::{Node, Stage, Target};
 use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
 use crate::packet::PACKET_DATA_MAX;
@@ -41,6 +41,11 @@ const SEND_BYTES: usize = 1 << 20;
 const WINDOW_PACKETS: usize = 64;
 /// Attempts to find DataNodes for a block.
 const SETUP_ATTEMPTS: usize = 8;
+/// A log is created on fewer DataNodes only if no others respond.
+const LOG_REPLICAS_MIN: usize = 2;
+/// How long a DataNode that failed is not used for a log that has [`LOG_REPLICAS_MIN`] others. Less
+/// than the age at which a log that lacks replicas is replaced.
+const FRESH_FAILURE: Duration = Duration::from_secs(5);
 /// Pauses between two polls of a condition: the first, and the longest.
 const POLL: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(400);
@@ -432,8 +437,10 @@ impl OpenFile {
         // A later sync covers only the block that is then open.
         self.end_block(true).await?;
         let mut last_fault = String::new();
+        // The DataNodes that failed during this setup.
+        let mut failed = Vec::new();
         for _ in 0..SETUP_ATTEMPTS {
-            let located = self.add_block().await?;
+            let located = self.place_block(&mut failed).await?;
             match self.open_block(&located).await {
                 Ok(block) => {
                     self.report_replicas(&block);
@@ -443,6 +450,7 @@ impl OpenFile {
                 Err(fault) => {
                     info!(path = %self.path, reason = %fault.what, "cannot set up a block; using other DataNodes");
                     self.suspect(&fault);
+                    failed.extend(fault.nodes);
                     last_fault = fault.what;
                     self.abandon_block(&located).await?;
                 }
@@ -489,7 +497,53 @@ impl OpenFile {
         }
     }
 
-    async fn add_block(&mut self) -> Result<LocatedBlock> {
+    /// Adds a block. If a log's block gets fewer DataNodes than wanted, uses suspects again, except
+    /// those that `failed` during this setup: most suspects were only late once, and HDFS creates
+    /// missing replicas of a log only when it is closed.
+    ///
+    /// Suspects that failed a moment ago are used only if there is one DataNode without them. The
+    /// block is then often that of a log that replaces a failed one, and commits wait for it: the
+    /// setup of a DataNode that is still paused would delay them by a second. The caller replaces
+    /// the log some seconds later, because it lacks replicas.
+    async fn place_block(&mut self, failed: &mut Vec<Node>) -> Result<LocatedBlock> {
+        loop {
+            let located = self.add_block(failed).await?;
+            let (replicas, wanted) = (located.locs.len(), self.wanted_replicas());
+            let min_age =
+                if replicas < LOG_REPLICAS_MIN.min(wanted) { Duration::ZERO } else { FRESH_FAILURE };
+            let now = self.shared.env.clock.monotonic();
+            let is_short = self.access == AccessPattern::Log && replicas < wanted;
+            if !is_short || !self.shared.suspects.forget_oldest(failed, min_age, now) {
+                return Ok(located);
+            }
+            debug!(path = %self.path, replicas, "too few DataNodes for a block; using one that failed earlier");
+            self.abandon_block(&located).await?;
+        }
+    }
+
+    /// The DataNodes that a new block must not use.
+    fn excluded(&self, failed: &[Node]) -> Vec<Bytes> {
+        let (suspects, now) = (&self.shared.suspects, self.shared.env.clock.monotonic());
+        let mut infos = suspects.infos(now);
+        infos.extend(failed.iter().filter(|node| !suspects.has(node, now)).map(|node| node.info.clone()));
+        infos
+    }
+
+    /// Permits one more DataNode, those that `failed` during this setup last. Returns whether there
+    /// was one.
+    fn permit_one(&self, failed: &mut Vec<Node>) -> bool {
+        let now = self.shared.env.clock.monotonic();
+        if self.shared.suspects.forget_oldest(failed, Duration::ZERO, now) {
+            return true;
+        }
+        if failed.is_empty() {
+            return false;
+        }
+        self.shared.suspects.forget(&failed.remove(0));
+        true
+    }
+
+    async fn add_block(&mut self, failed: &mut Vec<Node>) -> Result<LocatedBlock> {
         let clock = &self.shared.env.clock;
         let began = clock.monotonic();
         let mut pause = POLL;
@@ -498,7 +552,7 @@ impl OpenFile {
                 src: self.shared.full(&self.path),
                 client_name: self.client_name.clone(),
                 previous: self.ended.clone(),
-                exclude_nodes: self.shared.suspects.infos(clock.monotonic()),
+                exclude_nodes: self.excluded(failed),
                 file_id: Some(self.file_id),
             };
             let added = self.shared.namenode.call("addBlock", &request).await;
@@ -506,7 +560,7 @@ impl OpenFile {
                 Ok(AddBlockResponse { block }) => return Ok(block),
                 Err(failure) => failure,
             };
-            if failure.means_no_datanode() && self.shared.suspects.forget_oldest() {
+            if failure.means_no_datanode() && self.permit_one(failed) {
                 continue;
             }
             let waited = clock.monotonic().saturating_sub(began);

@@ -121,6 +121,15 @@ pub(crate) struct NodeFault {
     pub(crate) is_reported: bool,
 }
 
+/// Why a connection could not be opened.
+pub(crate) struct SetupFault {
+    /// The node at fault.
+    pub(crate) node: Node,
+    pub(crate) what: String,
+    /// Whether there was only no response in time.
+    pub(crate) is_late: bool,
+}
+
 /// An open connection.
 pub(crate) struct Link {
     pub(crate) nodes: Vec<Node>,
@@ -132,27 +141,30 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to the first of `nodes` and sets up the block on all of them. An error has the node
-    /// at fault.
+    /// Connects to the first of `nodes` and sets up the block on all of them.
     pub(crate) async fn open(
         env: &Env,
         nodes: Vec<Node>,
         target: &Target<'_>,
         limit: Duration,
-    ) -> Result<Link, (Node, String)> {
+    ) -> Result<Link, SetupFault> {
         let first = nodes[0].clone();
+        let failed = |node: &Node, what| SetupFault { node: node.clone(), what, is_late: false };
         let opened = env.timeout(limit, async {
             let stream = connect(env, &first.id, target.by_hostname).await;
-            let stream = stream.map_err(|error| (first.clone(), error.to_string()))?;
+            let stream = stream.map_err(|error| failed(&first, error.to_string()))?;
             let mut link = Link::new(nodes, stream);
             match link.set_up(target).await {
                 Ok(()) => Ok(link),
-                Err(fault) => Err((link.nodes[fault.node].clone(), fault.what)),
+                Err(fault) => Err(failed(&link.nodes[fault.node], fault.what)),
             }
         });
         match opened.await {
             Some(opened) => opened,
-            None => Err((first, format!("no response to the setup within {} ms", limit.as_millis()))),
+            None => {
+                let what = format!("no response to the setup within {} ms", limit.as_millis());
+                Err(SetupFault { is_late: true, ..failed(&first, what) })
+            }
         }
     }
 

@@ -59,15 +59,19 @@ impl Suspects {
         nodes.iter().map(|suspect| suspect.info.clone()).collect()
     }
 
-    /// Removes the node that has been a suspect for the longest time. Returns whether there was
-    /// one.
-    pub(crate) fn forget_oldest(&self) -> bool {
+    /// Removes the node that has been a suspect for the longest time, and at least for `min_age`,
+    /// and is not one of `kept`. Returns whether there was one.
+    pub(crate) fn forget_oldest(&self, kept: &[Node], min_age: Duration, now: Duration) -> bool {
+        let is_kept = |suspect: &Suspect| kept.iter().any(|node| node.id.datanode_uuid == suspect.uuid);
+        let is_old = |suspect: &Suspect| suspect.until + min_age <= now + AVOIDED_FOR;
         let nodes = &mut self.lists().nodes;
-        if nodes.is_empty() {
-            return false;
-        }
-        nodes.remove(0);
-        true
+        let oldest = nodes.iter().position(|suspect| is_old(suspect) && !is_kept(suspect));
+        oldest.map(|at| nodes.remove(at)).is_some()
+    }
+
+    /// Removes a node, if it is a suspect.
+    pub(crate) fn forget(&self, node: &Node) {
+        self.lists().nodes.retain(|suspect| suspect.uuid != node.id.datanode_uuid);
     }
 
     /// Records that a writer failed because a node was slow.
@@ -102,8 +106,14 @@ mod tests {
         assert!(!suspects.has(&two, AVOIDED_FOR + SECOND * 2));
         assert_eq!(suspects.infos(SECOND * 4), [two.info.clone(), one.info.clone()]);
         assert_eq!(suspects.infos(AVOIDED_FOR + SECOND * 2), [one.info]);
-        assert!(suspects.forget_oldest());
-        assert!(!suspects.forget_oldest());
+        let forget = |kept: &[Node], min_age, now| suspects.forget_oldest(kept, min_age, now);
+        assert!(!forget(&[node(1)], Duration::ZERO, SECOND * 9));
+        assert!(!forget(&[], SECOND * 6, SECOND * 8), "it failed 5 s ago");
+        assert!(forget(&[node(3)], SECOND * 6, SECOND * 9));
+        assert!(!forget(&[], Duration::ZERO, SECOND * 9));
+        suspects.add(&two, SECOND);
+        suspects.forget(&two);
+        assert!(suspects.infos(SECOND).is_empty());
     }
 
     #[test]

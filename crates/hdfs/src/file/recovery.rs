@@ -72,6 +72,8 @@ impl OpenFile {
                     self.update_pipeline(stamp, &nodes).await?;
                     return Ok(self.resume(stamp).await);
                 }
+                // None of them responds, so none can be left out.
+                Err(failed) if failed.nodes.is_empty() => return Err(self.explain(operation, failed).await),
                 Err(failed) => {
                     nodes.retain(|node| !node.is_in(&failed.nodes));
                     fault = failed;

@@ -27,9 +27,13 @@ enum Unknown {
 ///
 /// # Errors
 /// If a DataNode may have a replica, but none states its length. So it is after a restart of all
-/// DataNodes, until the lease is recovered.
+/// DataNodes, until the lease is recovered, and after a restart of the NameNode, until a DataNode
+/// has reported a replica.
 pub(crate) async fn visible_len(shared: &Shared, path: &FilePath, block: &Replicated) -> Result<u64> {
     let mut failed = Vec::new();
+    if block.nodes.is_empty() {
+        failed.push("no DataNode has reported a replica".to_owned());
+    }
     for node in &block.nodes {
         let asked = shared.env.timeout(shared.settings.read_timeout, len_at(shared, node, block)).await;
         match asked.unwrap_or_else(|| Err(Unknown::Other("no response".to_owned()))) {

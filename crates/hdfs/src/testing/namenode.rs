@@ -61,6 +61,8 @@ pub(crate) struct Inode {
     pub(crate) len: u64,
     /// The blocks of a complete file.
     pub(crate) blocks: Vec<LocatedBlock>,
+    /// The last block of an open file, as readers find it.
+    pub(crate) open_block: Option<LocatedBlock>,
 }
 
 /// A block that is written.
@@ -392,7 +394,13 @@ fn end_block(blocks: &mut Vec<LocatedBlock>, last: Option<&ExtendedBlock>) {
 }
 
 fn locations(inode: &Inode) -> LocatedBlocks {
-    LocatedBlocks { file_length: inode.len, blocks: inode.blocks.clone(), ..LocatedBlocks::default() }
+    LocatedBlocks {
+        file_length: inode.len,
+        blocks: inode.blocks.clone(),
+        under_construction: inode.open_block.is_some(),
+        last_block: inode.open_block.clone(),
+        ..LocatedBlocks::default()
+    }
 }
 
 fn located_status(inode: &Inode) -> FileStatus {

@@ -71,6 +71,21 @@ async fn an_opened_file_costs_one_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_open_file_without_known_replicas_is_not_read_as_shorter() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (_, reader) = written(&cluster, 5000).await;
+    {
+        let mut state = cluster.namenode.state.lock().unwrap();
+        let inode = state.paths.get_mut("/hbase/data").unwrap();
+        inode.open_block = Some(crate::testing::located(900, &[]));
+    }
+    let failed = cluster.fs.open(&FilePath::new("data")).await.err().unwrap().to_string();
+    assert!(failed.contains("the length of its last block is not known"), "{failed}");
+    assert!(failed.contains("no DataNode has reported a replica"), "{failed}");
+    drop(reader);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_datanode_delays_one_read() {
     let cluster = Cluster::with_small_blocks(3, &[]).await;
     let (bytes, reader) = written(&cluster, 5000).await;

@@ -97,7 +97,7 @@ pub fn datanode_read(bytes: &[u8]) {
     const LEN: usize = 3000;
     let input = std::io::Cursor::new(bytes.to_vec());
     let stream: Box<dyn Stream> = Box::new(tokio::io::join(input, tokio::io::sink()));
-    let read = exchange(stream, &Bytes::new(), OFFSET, LEN).now_or_never().expect("no wait");
+    let read = exchange(stream, &|| (), &Bytes::new(), OFFSET, LEN).now_or_never().expect("no wait");
     if let Ok((data, _)) = read {
         assert_eq!(data.len(), LEN, "a read never returns fewer bytes");
     }

@@ -141,7 +141,7 @@ pub(crate) struct Settings {
     pub(crate) umask: u32,
     /// Whether DataNodes are addressed by host name rather than by IP address.
     pub(crate) by_hostname: bool,
-    /// How long a read waits for a DataNode.
+    /// How long a read waits for the next bytes of a DataNode.
     pub(crate) read_timeout: Duration,
     /// Time after which a read is sent to another replica too.
     pub(crate) hedge_after: Option<Duration>,

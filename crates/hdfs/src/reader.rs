@@ -169,11 +169,9 @@ impl HdfsReader {
             by_hostname: shared.settings.by_hostname,
         };
         let limit = shared.settings.read_timeout;
-        Box::pin(async move {
-            let read = shared.env.timeout(limit, context.read(node, block, at, len)).await;
-            let late = || ReplicaFault::Node(format!("no data within {} ms", limit.as_millis()));
-            read.unwrap_or_else(|| Err(late())).map_err(|fault| (node, fault))
-        })
+        Box::pin(
+            async move { context.read(node, block, (at, len), limit).await.map_err(|fault| (node, fault)) },
+        )
     }
 
     /// After a fault, marks the node as a suspect or reports its replica as corrupt, if the kind of

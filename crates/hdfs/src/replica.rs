@@ -4,6 +4,8 @@
 //! before the range, and the last one can end after it.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use base::checksum::{crc32, crc32c};
 use base::env::{Env, Stream};
@@ -49,6 +51,49 @@ pub(crate) enum ReplicaFault {
     Refused(String),
 }
 
+/// Is called whenever bytes of a response have arrived.
+pub(crate) type OnBytes<'a> = dyn Fn() + Sync + 'a;
+
+/// When a read last received bytes, in nanoseconds on the monotonic clock. A long read may take
+/// any time as long as bytes arrive (HDFS: `dfs.client.socket-timeout`).
+pub(crate) struct Progress<'a> {
+    env: &'a Env,
+    at: AtomicU64,
+}
+
+impl Progress<'_> {
+    pub(crate) fn begin(env: &Env) -> Progress<'_> {
+        let progress = Progress { env, at: AtomicU64::new(0) };
+        progress.note();
+        progress
+    }
+
+    fn note(&self) {
+        let now = self.env.clock.monotonic().as_nanos();
+        self.at.store(u64::try_from(now).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// The time since bytes were received.
+    fn idle(&self) -> Duration {
+        let at = Duration::from_nanos(self.at.load(Ordering::Relaxed));
+        self.env.clock.monotonic().saturating_sub(at)
+    }
+
+    /// The result of `read`; `None` if it receives nothing for `limit`.
+    pub(crate) async fn within<T>(&self, limit: Duration, read: impl Future<Output = T>) -> Option<T> {
+        let mut read = std::pin::pin!(read);
+        loop {
+            let left = limit.saturating_sub(self.idle());
+            if left.is_zero() {
+                return None;
+            }
+            if let Some(done) = self.env.timeout(left, &mut read).await {
+                return Some(done);
+            }
+        }
+    }
+}
+
 /// What all reads of a client have in common.
 pub(crate) struct ReadContext<'a> {
     pub(crate) env: &'a Env,
@@ -58,19 +103,34 @@ pub(crate) struct ReadContext<'a> {
 }
 
 impl ReadContext<'_> {
-    /// Reads `len` bytes from `offset` of a block at one of its nodes.
+    /// Reads `len` bytes from `offset` of a block at one of its nodes. Fails if nothing arrives for
+    /// `limit`.
     pub(crate) async fn read(
         &self,
         node: &Node,
         block: &Replicated,
-        offset: u64,
-        len: usize,
+        (offset, len): (u64, usize),
+        limit: Duration,
+    ) -> Result<Bytes, ReplicaFault> {
+        let progress = Progress::begin(self.env);
+        let read = progress.within(limit, self.read_with(&progress, node, block, (offset, len))).await;
+        let late = || ReplicaFault::Node(format!("no data within {} ms", limit.as_millis()));
+        read.unwrap_or_else(|| Err(late()))
+    }
+
+    async fn read_with(
+        &self,
+        progress: &Progress<'_>,
+        node: &Node,
+        block: &Replicated,
+        (offset, len): (u64, usize),
     ) -> Result<Bytes, ReplicaFault> {
         let request = self.request(block, offset, len);
+        let on_bytes: &OnBytes<'_> = &|| progress.note();
         let (uuid, clock) = (&node.id.datanode_uuid, &self.env.clock);
         if let Some(stream) = self.idle.take(uuid, clock.monotonic()) {
             // The DataNode may just have closed it.
-            match exchange(stream, &request, offset, len).await {
+            match exchange(stream, on_bytes, &request, offset, len).await {
                 Err(ReplicaFault::Node(_)) => {}
                 read => return self.finish(uuid, read),
             }
@@ -78,7 +138,7 @@ impl ReadContext<'_> {
         let port = u16::try_from(node.id.xfer_port);
         let port = port.map_err(|_| ReplicaFault::Node("invalid port".to_owned()))?;
         let stream = self.env.net.connect(node.id.host(self.by_hostname), port).await.map_err(broken)?;
-        let read = exchange(stream, &request, offset, len).await;
+        let read = exchange(stream, on_bytes, &request, offset, len).await;
         self.finish(uuid, read)
     }
 
@@ -114,13 +174,14 @@ impl ReadContext<'_> {
 /// connection, on which nothing is outstanding.
 pub(crate) async fn exchange(
     mut stream: Box<dyn Stream>,
+    on_bytes: &OnBytes<'_>,
     request: &Bytes,
     offset: u64,
     len: usize,
 ) -> Result<(Bytes, Box<dyn Stream>), ReplicaFault> {
     stream.write_all(request).await.map_err(broken)?;
     stream.flush().await.map_err(broken)?;
-    let mut inbound = Inbound { stream, bytes: BytesMut::with_capacity(INBOUND_BYTES) };
+    let mut inbound = Inbound { stream, on_bytes, bytes: BytesMut::with_capacity(INBOUND_BYTES) };
     let response = inbound.response().await.map_err(broken)?;
     let message = || response.message.clone().unwrap_or_default();
     match (response.status, response.read_checksum_info) {
@@ -173,12 +234,13 @@ impl Chunks {
     }
 }
 
-struct Inbound {
+struct Inbound<'a> {
     stream: Box<dyn Stream>,
+    on_bytes: &'a OnBytes<'a>,
     bytes: BytesMut,
 }
 
-impl Inbound {
+impl Inbound<'_> {
     async fn response(&mut self) -> io::Result<BlockOpResponse> {
         loop {
             if let Some(message) = take_delimited(&mut self.bytes, MESSAGE_BYTES_MAX)? {
@@ -269,6 +331,7 @@ impl Inbound {
             if rest.read_buf(data).await? == 0 {
                 return Err(closed());
             }
+            (self.on_bytes)();
         }
         Ok(())
     }
@@ -277,7 +340,10 @@ impl Inbound {
         self.bytes.reserve(INBOUND_BYTES);
         match self.stream.read_buf(&mut self.bytes).await? {
             0 => Err(closed()),
-            _ => Ok(()),
+            _ => {
+                (self.on_bytes)();
+                Ok(())
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ pub(crate) struct Stored {
 
 #[derive(Clone)]
 pub(crate) struct FakeDataNode {
-    env: Env,
+    pub(super) env: Env,
     pub(crate) state: Arc<Mutex<Stored>>,
 }
 

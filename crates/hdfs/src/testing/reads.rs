@@ -1,5 +1,7 @@
 //! How a DataNode in memory serves reads.
 
+use std::time::Duration;
+
 use base::env::Stream;
 use bytes::BytesMut;
 use prost::Message;
@@ -21,6 +23,10 @@ pub(crate) enum ReadBehavior {
     Misplaced,
     /// Refuses the access token.
     ExpiredToken,
+    /// Pauses for three seconds before each packet.
+    Slow,
+    /// Sends one packet, and then nothing.
+    Stalls,
 }
 
 impl FakeDataNode {
@@ -72,6 +78,11 @@ impl FakeDataNode {
         for (seqno, part) in data.chunks(READ_PACKET_BYTES).enumerate() {
             let moved = if behavior == ReadBehavior::Misplaced { CHUNK_BYTES as u64 } else { 0 };
             let mut packet = packet(begin + moved, seqno, part, false);
+            match behavior {
+                ReadBehavior::Slow => self.env.clock.sleep(Duration::from_secs(3)).await,
+                ReadBehavior::Stalls if seqno > 0 => std::future::pending().await,
+                _ => {}
+            }
             if behavior == ReadBehavior::Corrupt {
                 *packet.last_mut().unwrap() ^= 1;
             }

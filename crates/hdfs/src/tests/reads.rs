@@ -107,6 +107,24 @@ async fn a_lost_datanode_delays_one_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_long_read_is_limited_only_while_no_bytes_arrive() {
+    let cluster = Cluster::start(2).await;
+    let (bytes, reader) = written(&cluster, 20_000).await;
+    cluster.set_reads(&[0], ReadBehavior::Slow);
+    let began = cluster.env.clock.monotonic();
+    assert_eq!(reader.read_at(0, 20_000).await.unwrap(), bytes);
+    assert_eq!(cluster.env.clock.monotonic() - began, Duration::from_secs(15), "five packets");
+    cluster.set_reads(&[0], ReadBehavior::Good);
+    assert_eq!(reader.read_at(0, 10).await.unwrap(), bytes[..10]);
+    assert_eq!(cluster.reads(), [2, 0], "a slow DataNode is not a suspect");
+    cluster.set_reads(&[0], ReadBehavior::Stalls);
+    let began = cluster.env.clock.monotonic();
+    assert_eq!(reader.read_at(0, 20_000).await.unwrap(), bytes);
+    assert_eq!(cluster.env.clock.monotonic() - began, Duration::from_secs(5), "the limit");
+    assert_eq!(cluster.reads(), [3, 1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hedged_read_does_not_wait_for_a_frozen_datanode() {
     let hedged =
         [("dfs.client.hedged.read.threadpool.size", "5"), ("dfs.client.hedged.read.threshold.millis", "50")];

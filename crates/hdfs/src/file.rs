@@ -151,6 +151,8 @@ pub(crate) struct OpenFile {
     /// file's policy is LAZY_PERSIST. Never so for logs, which alone have the newest writes.
     is_lazy: bool,
     block: Option<BlockWriter>,
+    /// Whether the NameNode knows that the block has bytes. Only so for logs.
+    is_confirmed: bool,
     /// The last block that was ended.
     ended: Option<ExtendedBlock>,
     /// Appended bytes that are not sent yet.
@@ -196,6 +198,7 @@ impl OpenFile {
             file_id: status.file_id.unwrap_or_default(),
             is_lazy: access == AccessPattern::Data && policy::is_lazy(status.storage_policy()),
             block: None,
+            is_confirmed: false,
             ended: None,
             pending: BytesMut::new(),
             state: State::Open,
@@ -383,8 +386,39 @@ impl OpenFile {
         if let (Some(level), Some(block)) = (level, &mut self.block) {
             let synced = block.write_and_sync(data, level == SyncLevel::Disk, limits).await;
             self.settle("sync", synced).await?;
+            self.confirm_block().await?;
         }
         Ok(())
+    }
+
+    /// Reports a log's block to the NameNode when its first bytes are acknowledged, before they
+    /// count as durable. Later commits make no call.
+    ///
+    /// Without it, two sequences of events would lose acknowledged bytes:
+    ///
+    /// * This process pauses before it creates the replicas. A fence finds none and closes the
+    ///   file, and then the DataNodes accept the writes of this process. The call fails.
+    /// * The NameNode restarts. Until the DataNodes report their replicas, a recovery of the lease
+    ///   removes a last block that has no known bytes.
+    async fn confirm_block(&mut self) -> Result<()> {
+        let len = self.block.as_ref().map_or(0, BlockWriter::len);
+        if self.access != AccessPattern::Log || self.is_confirmed || len == 0 {
+            return Ok(());
+        }
+        let request = self.fsync_request(i64::try_from(len).unwrap_or(i64::MAX));
+        let confirmed = self.shared.namenode.call("fsync", &request).await;
+        let Empty {} = confirmed.map_err(|failure| self.lease_error("sync", &failure))?;
+        self.is_confirmed = true;
+        Ok(())
+    }
+
+    fn fsync_request(&self, last_block_length: i64) -> FsyncRequest {
+        FsyncRequest {
+            src: self.shared.full(&self.path),
+            client: self.client_name.clone(),
+            last_block_length: Some(last_block_length),
+            file_id: Some(self.file_id),
+        }
     }
 
     async fn finish(&mut self) -> Result<()> {
@@ -445,6 +479,7 @@ impl OpenFile {
                 Ok(block) => {
                     self.report_replicas(&block);
                     self.block = Some(block);
+                    self.is_confirmed = false;
                     return Ok(());
                 }
                 Err(fault) => {
@@ -626,12 +661,8 @@ impl OpenFile {
     }
 
     async fn lost_lease(&mut self) -> bool {
-        let request = FsyncRequest {
-            src: self.shared.full(&self.path),
-            client: self.client_name.clone(),
-            last_block_length: Some(-1),
-            file_id: Some(self.file_id),
-        };
+        // No length.
+        let request = self.fsync_request(-1);
         let patience = Patience { attempt: LEASE_CHECK, total: LEASE_CHECK };
         let checked = self.shared.namenode.call_within(patience, "fsync", &request).await;
         match checked {

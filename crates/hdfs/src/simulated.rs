@@ -22,7 +22,9 @@
 //!   first result, also after a failover.
 //! * **Leases.** Their holder is a client's name. After the soft limit, the `create` of another
 //!   client begins the recovery; after the hard limit the NameNode does. `recoverLease` begins it
-//!   at any time.
+//!   at any time. A last block without a known length or replica is removed.
+//! * **Locations of open blocks.** A NameNode forgets them when it ends. Later it knows the
+//!   DataNodes that have reported a replica.
 //! * **Block recovery.** The primary DataNode is the one that was heard most recently, and gets the
 //!   command with its next heartbeat. It stops the writers of all replicas, truncates the best ones
 //!   to their shortest length, and gives them the recovery id as generation stamp. An attempt

@@ -69,7 +69,8 @@ async fn a_commit_is_on_all_datanodes_when_it_returns() {
     }
     assert_eq!(cluster.holder("log"), None);
     assert_eq!(cluster.fs.stat(&FilePath::new("log")).await.unwrap().unwrap().len, 6);
-    assert_eq!(cluster.namenode.calls_of("fsync").len(), 0, "a commit makes no call to the NameNode");
+    assert_eq!(cluster.namenode.calls_of("fsync").len(), 1, "only the first commit calls the NameNode");
+    assert_eq!(cluster.namenode.state.lock().unwrap().confirmed, [3]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,6 +131,7 @@ async fn a_file_has_several_blocks_if_it_is_longer_than_one() {
         assert_eq!(state.setups[1].header.base_header.block.num_bytes, Some(1024), "the size of a block");
     }
     let state = cluster.namenode.state.lock().unwrap();
+    assert_eq!(state.confirmed, [500, 476, 452], "once for each block of the log");
     let previous: Vec<Option<u64>> = state.previous.iter().map(|block| block.map(|(_, len)| len)).collect();
     assert_eq!(previous, [None, Some(1024), Some(1024), None, Some(1024), Some(1024)]);
 }
@@ -447,6 +449,7 @@ async fn an_idle_log_stays_open_and_notices_a_lost_datanode() {
 async fn an_idle_log_stays_open_while_no_namenode_responds() {
     let cluster = Cluster::start(3).await;
     let mut log = cluster.log("log").await;
+    commit(&mut log, "header").await.unwrap();
     cluster.namenode.set_modes(Mode::Hung);
     cluster.env.clock.sleep(MINUTE * 5 + Duration::from_secs(1)).await;
     assert!(cluster.datanodes.iter().all(|node| node.state.lock().unwrap().heartbeats == 30));
@@ -487,6 +490,21 @@ async fn a_fenced_writer_fails_as_taken_over() {
     assert!(fs::shared::is_taken_over(&log.close().await.unwrap_err()));
     let missing = other.fence(&FilePath::new("missing")).await.unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_whose_block_cannot_be_confirmed_acknowledges_nothing() {
+    let cluster = Cluster::start(3).await;
+    let mut log = cluster.log("log").await;
+    cluster.namenode.state.lock().unwrap().paths.get_mut("/hbase/log").unwrap().holder = None;
+    let failed = commit(&mut log, "one").await.unwrap_err();
+    assert!(fs::shared::is_taken_over(&failed), "{failed}");
+    assert!(fs::shared::is_taken_over(&commit(&mut log, "two").await.unwrap_err()));
+    // Without a NameNode, the first bytes are not acknowledged either.
+    let mut log = cluster.log("log.2").await;
+    cluster.namenode.set_modes(Mode::Standby);
+    let failed = commit(&mut log, "one").await.unwrap_err();
+    assert!(failed.to_string().contains("no active NameNode"), "{failed}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -553,7 +571,8 @@ async fn calls_wait_for_safe_mode_and_for_a_namenode() {
         let mut log = cluster.log(&name).await;
         let took = env.clock.monotonic() - began;
         assert!(took >= MINUTE && took < MINUTE * 2, "{took:?}");
-        // Commits need no NameNode.
+        // Commits need no NameNode, except the first one.
+        commit(&mut log, "header").await.unwrap();
         cluster.namenode.set_modes(mode);
         commit(&mut log, "x").await.unwrap();
         cluster.namenode.set_mode(8021, Mode::Active);

@@ -22,8 +22,8 @@ enum Unknown {
     Other(String),
 }
 
-/// The number of bytes of `block` that readers may see. 0 if the DataNodes have no replica: the
-/// writer ended before it sent a byte.
+/// The number of bytes of `block` that readers may see. 0 if the DataNodes have no replica and the
+/// NameNode knows of no byte: the writer ended before it sent one.
 ///
 /// # Errors
 /// If a DataNode may have a replica, but none states its length. So it is after a restart of all
@@ -41,6 +41,9 @@ pub(crate) async fn visible_len(shared: &Shared, path: &FilePath, block: &Replic
             Err(Unknown::NoReplica) => {}
             Err(Unknown::Other(why)) => failed.push(format!("{node}: {why}")),
         }
+    }
+    if failed.is_empty() && block.len > 0 {
+        failed.push("no DataNode has a replica".to_owned());
     }
     match failed.is_empty() {
         true => Ok(0),

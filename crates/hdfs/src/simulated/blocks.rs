@@ -111,6 +111,19 @@ impl Execution<'_> {
         if intact.is_empty() { corrupt } else { intact }
     }
 
+    /// The DataNodes of an open block, as far as this NameNode knows. The journal does not contain
+    /// them, so after a restart or failover they are those that reported a replica.
+    pub(super) fn known_nodes(&self, block: &Block) -> Vec<String> {
+        if self.reported.placed.contains(&block.id) {
+            return block.expected.clone();
+        }
+        let has_replica = |node: &ReportedNode| {
+            node.replicas.get(&block.id).is_some_and(|replica| replica.stamp >= block.stamp)
+        };
+        let nodes = self.reported.nodes.iter().filter(|(_, node)| has_replica(node));
+        nodes.map(|(uuid, _)| uuid.clone()).collect()
+    }
+
     /// Numbers of complete blocks without a known replica, and of complete blocks.
     pub(super) fn unreported_blocks(&self) -> (usize, usize) {
         let is_complete = |block: &&Block| block.state == BlockState::Complete;
@@ -210,7 +223,8 @@ impl Execution<'_> {
         let recovery_id = self.names.next_stamp();
         let Some(block) = self.names.files.block_mut(block_id) else { return };
         block.recovery_id = Some(recovery_id);
-        let (stamp, expected) = (block.stamp, block.expected.clone());
+        let block = block.clone();
+        let (stamp, expected) = (block.stamp, self.known_nodes(&block));
         let heard = |uuid: &String| self.reported.nodes.get(uuid).map(|node| node.heard);
         let is_fresh =
             |uuid: &&String| heard(uuid).is_some_and(|heard| now < heard + heartbeat * STALE_HEARTBEATS);

@@ -60,11 +60,7 @@ impl Execution<'_> {
             "addBlock" => self.add_block(call.decode()?),
             "abandonBlock" => self.abandon_block(&call.decode()?),
             "complete" => self.complete(&call.decode()?),
-            "fsync" => {
-                let FsyncRequest { src, client, file_id, .. } = call.decode()?;
-                self.check_lease(&src, file_id, &client)?;
-                encode(Empty {})
-            }
+            "fsync" => self.fsync(&call.decode()?),
             "renewLease" => {
                 self.reported.renewed.insert(call.decode::<RenewLeaseRequest>()?.client_name, self.now);
                 encode(Empty {})
@@ -103,7 +99,7 @@ impl Execution<'_> {
         let blocks = self.located_blocks(file.complete_blocks());
         let open = file.blocks.last().filter(|block| block.state != BlockState::Complete);
         let last_block = match open {
-            Some(block) => Some(self.located(block, &block.expected, file.closed_len())),
+            Some(block) => Some(self.located(block, &self.known_nodes(block), file.closed_len())),
             None => blocks.last().cloned(),
         };
         Some(LocatedBlocks {
@@ -172,6 +168,7 @@ impl Execution<'_> {
         let (id, stamp) = (self.names.next_block(), self.names.next_stamp());
         let types = types_of(self.names.files.policy_of(file_id), &expected);
         let block = Block { id, stamp, len: 0, state: BlockState::Open, expected, types, recovery_id: None };
+        self.reported.placed.insert(id);
         self.names.files.add_block(file_id, block.clone());
         let located = self.located(&block, &block.expected, self.written(file_id));
         encode(AddBlockResponse { block: located })
@@ -230,6 +227,17 @@ impl Execution<'_> {
         let last = self.names.files.file(file_id).and_then(|file| file.blocks.last());
         if last.is_some_and(|last| last.id == request.b.block_id) {
             self.names.files.remove_last_block(file_id);
+        }
+        encode(Empty {})
+    }
+
+    /// Stores the length of the last block that the client states, if it is open.
+    fn fsync(&mut self, request: &FsyncRequest) -> Outcome {
+        let file_id = self.check_lease(&request.src, request.file_id, &request.client)?;
+        let last = self.names.files.file_mut(file_id).and_then(|file| file.blocks.last_mut());
+        let len = u64::try_from(request.last_block_length.unwrap_or(-1)).unwrap_or(0);
+        if let Some(block) = last.filter(|block| len > 0 && block.state == BlockState::Open) {
+            block.len = len;
         }
         encode(Empty {})
     }
@@ -298,6 +306,7 @@ impl Execution<'_> {
             new.generation_stamp,
             nodes.join(" ")
         ));
+        self.reported.placed.insert(known.id);
         if let Some(block) = self.names.files.block_mut(known.id) {
             (block.stamp, block.expected) = (new.generation_stamp, nodes);
         }

@@ -102,6 +102,12 @@ impl Execution<'_> {
             return Err((BEING_CREATED, message));
         }
         let block_id = last.id;
+        if last.len == 0 && last.state == BlockState::Open && self.known_nodes(last).is_empty() {
+            self.names.files.remove_last_block(file_id);
+            self.close(file_id);
+            self.record(&format!("closes {path} without block {block_id}, which has no replica"));
+            return Ok(true);
+        }
         self.begin_recovery(block_id);
         if let Some(file) = self.names.files.file_mut(file_id) {
             file.holder = Some(holder.to_owned());

@@ -83,6 +83,8 @@ pub struct NameNode {
 pub(super) struct Reported {
     /// By id.
     pub(super) nodes: BTreeMap<String, ReportedNode>,
+    /// The open blocks whose DataNodes it chose, or learned from their client.
+    pub(super) placed: BTreeSet<u64>,
     /// When the leases of each holder were renewed.
     pub(super) renewed: BTreeMap<String, Duration>,
     /// Leases without a renewal count from here.

@@ -150,13 +150,69 @@ async fn readers_of_an_open_file_see_the_flushed_bytes() {
 async fn an_open_block_without_replicas_is_empty() {
     let model = Model::start(NameNodeOptions::default()).await;
     let fs = model.client().await;
-    let mut log = log(&fs, "log").await;
-    commit(&mut log, "one").await.unwrap();
+    let _log = log(&fs, "log").await;
+    let mut written = log(&fs, "written").await;
+    commit(&mut written, "one").await.unwrap();
     for store in &model.stores {
         let blocks: Vec<u64> = store.changes(None).1.iter().map(|replica| replica.block_id).collect();
         store.delete(&blocks);
     }
     assert_eq!(read(&fs, "log").await, "");
+    // The NameNode knows that this one had bytes.
+    let error = fs.open(&FilePath::new("written")).await.err().unwrap().to_string();
+    assert!(error.contains("no DataNode has a replica"), "{error}");
+}
+
+/// A process that pauses between the allocation of a log's block and the creation of its replicas.
+#[tokio::test(start_paused = true)]
+async fn a_log_that_was_fenced_before_it_had_replicas_acknowledges_nothing() {
+    let heartbeat = Duration::from_millis(200);
+    let model = Model::start(NameNodeOptions { heartbeat, ..NameNodeOptions::default() }).await;
+    let (writer, other) = (model.client().await, model.client().await);
+    let set_pause = |hangs| model.disks.iter().for_each(|disk| disk.hangs.store(hangs, Ordering::Relaxed));
+    set_pause(true);
+    let (mut log, ()) = tokio::join!(log(&writer, "log"), async {
+        model.env.clock.sleep(Duration::from_millis(20)).await;
+        assert_eq!(other.fence(&FilePath::new("log")).await.unwrap(), Fence::Complete);
+        set_pause(false);
+    });
+    assert_eq!(model.len("log"), Some(0));
+    assert!(model.stores.iter().all(|store| store.changes(None).1.len() == 1), "the replicas exist");
+    let failed = commit(&mut log, "one").await.unwrap_err();
+    assert!(matches!(failed, Error::TakenOver { .. }), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namenode_that_knows_no_replica_does_not_close_a_log_as_empty() {
+    let model = Model::start(NameNodeOptions::default()).await;
+    let writer = model.client().await;
+    let mut log = log(&writer, "log").await;
+    commit(&mut log, "one").await.unwrap();
+    // The DataNodes of the log do not report to this NameNode.
+    const PORT: u16 = 8030;
+    let record: Record = Arc::new(|_: &str| {});
+    let options = NameNodeOptions { port: PORT, ..NameNodeOptions::default() };
+    let restarted = NameNode::start(&model.env, &model.journal, options, record.clone()).await.unwrap();
+    let options = DataNodeOptions {
+        name: "datanode4".to_owned(),
+        port: 400,
+        namenodes: vec![("host".to_owned(), PORT)],
+        heartbeat: Duration::from_secs(1),
+        syncs_on_close: false,
+    };
+    let store = Arc::new(ReplicaStore::default());
+    DataNode::start(&model.env, &store, model.disks[0].clone(), options, record).await.unwrap();
+    model.env.clock.sleep(Duration::from_secs(2)).await;
+    restarted.activate();
+    let settings = [("dfs.namenode.rpc-address.ns.a", "one:8030")];
+    let other = connect_with(&model.env, Limits::default(), &settings).await;
+    let path = FilePath::new("log");
+    assert!(model.env.timeout(Duration::from_secs(40), other.fence(&path)).await.is_none());
+    assert_eq!(model.len("log"), None, "it is still open");
+    model.namenodes[0].activate();
+    assert_eq!(model.client().await.fence(&path).await.unwrap(), Fence::Complete);
+    assert_eq!(model.len("log"), Some(3));
+    assert!(commit(&mut log, "two").await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

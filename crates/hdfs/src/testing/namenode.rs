@@ -48,6 +48,8 @@ pub(crate) struct Namespace {
     pub(crate) recovery_exception: Option<&'static str>,
     /// Replicas that a reader reported as corrupt.
     pub(crate) bad_blocks: Vec<LocatedBlock>,
+    /// The lengths of last blocks that calls of fsync stated.
+    pub(crate) confirmed: Vec<i64>,
     results: HashMap<(Bytes, i32), Outcome>,
     next_id: u64,
 }
@@ -219,7 +221,9 @@ impl Namespace {
             }
             "fsync" => {
                 let request: FsyncRequest = decode(request);
-                self.check_lease(&request.src, &request.client).map(|()| vec![0])
+                self.check_lease(&request.src, &request.client)?;
+                self.confirmed.extend(request.last_block_length.filter(|len| *len > 0));
+                Ok(vec![0])
             }
             "updateBlockForPipeline" => self.update_block(decode(request)),
             "updatePipeline" => self.update_pipeline(decode(request)),

@@ -19,6 +19,7 @@ use crate::edit::Edit;
 use crate::header::LogFormat;
 use crate::key::{self, CRC_LEN, KEY_LEN_MAX, Key, KeyFields};
 use crate::mark::{Salt, read_mark};
+use crate::reader::PIECE_BYTES;
 use crate::window::Window;
 
 /// Maximum bytes of cells in one entry: the offsets of a log must stay below the end mark's 2 GiB.
@@ -259,7 +260,10 @@ async fn check(window: &mut Window, location: &EntryLocation, salt: Salt) -> Res
     let mut at = location.cells_at;
     while at < location.end {
         if window.loaded(at).is_empty() {
-            window.fill(at, (location.end - at).min(window.piece_bytes() as u64) as usize).await?;
+            // The window of a reader of single entries has pieces that are much smaller than this.
+            let left = usize::try_from(location.end - at).unwrap_or(usize::MAX);
+            let want = left.min(PIECE_BYTES).max(window.piece_bytes());
+            window.fill_ahead(at, 1, want).await?;
         }
         let loaded = window.loaded(at);
         let piece = &loaded[..loaded.len().min(usize::try_from(location.end - at).unwrap_or(usize::MAX))];
@@ -279,7 +283,8 @@ async fn end_of_cells(window: &mut Window, mut at: u64, count: u32) -> Result<u6
         if left < CELL_LEN_LEN as u64 {
             return Err(Fault::Truncated);
         }
-        let len = window.fill(at, CELL_LEN_LEN).await?;
+        window.fill_ahead(at, CELL_LEN_LEN, PIECE_BYTES).await?;
+        let len = window.loaded(at);
         let len = u64::from(u32::from_be_bytes(*len.first_chunk().expect("four bytes were requested")));
         if len > left - CELL_LEN_LEN as u64 {
             return Err(Fault::Truncated);

@@ -471,6 +471,23 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_long_entry_of_a_region_is_read_in_few_pieces() {
+    let env = testing::env(13);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let (acks, value) = (Acks::new(), vec![7; 2 << 20]);
+    log.append(edit(&region_name(1), 1, &value, &acks));
+    acks.wait(1).await;
+    let index = Arc::new(recovery::scan(&memory, &logs(&memory, "WALs/s").await).await.unwrap());
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let mut reader = recovery::read_region(Arc::new(disk.clone()), index, &region_name(1));
+    let entry = reader.next().await.unwrap().unwrap();
+    assert!(entry.cells.len() > value.len());
+    let reads = disk.calls(Operation::Read);
+    assert!(reads <= 12, "{reads} reads: of the header, of 8 pieces, and of the whole entry");
+}
+
 /// A region was closed on one server and then opened on another one, whose log is older. In the
 /// order of the logs, the close comes after the later edits.
 #[tokio::test(start_paused = true)]

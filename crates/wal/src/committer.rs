@@ -56,6 +56,8 @@ const NEW_FILES_MAX: usize = 3;
 /// the next file lacks replicas too.
 const REPLICAS_AGE: Duration = Duration::from_secs(10);
 const REPLICAS_AGE_MAX: Duration = Duration::from_secs(600);
+/// Pause after a failed roll of a file that may stay in use.
+const ROLL_RETRY: Duration = Duration::from_secs(10);
 /// Maximum size of a group buffer that is reused. Larger ones are freed.
 const BUFFER_BYTES_MAX: usize = 16 << 20;
 
@@ -74,8 +76,8 @@ pub(crate) struct Committer {
     // Number in the name of the last file that was created, successfully or not. Numbers are never
     // reused, because a file whose creation failed is removed later, by name.
     file_number: u64,
-    // After a failed roll: length of the file at which the roll is retried.
-    retry_roll_at: u64,
+    // Rolls of a file that may stay in use begin no earlier than this, on the monotonic clock.
+    roll_after: Duration,
     // Age at which the file is replaced if it lacks replicas.
     replicas_age: Duration,
     // Whether the log was dropped, or is closed by a command that was taken from the queue.
@@ -121,7 +123,7 @@ impl Committer {
             buffer: Vec::new(),
             mark_due: false,
             file_number,
-            retry_roll_at: 0,
+            roll_after: Duration::ZERO,
             replicas_age: REPLICAS_AGE,
             is_ending: false,
         })
@@ -180,7 +182,7 @@ impl Committer {
         let sleep = match (&self.state, self.mark_due) {
             (State::Stopped(_), _) => None,
             (State::Open(_), true) => Some(IDLE),
-            (State::Open(segment), false) => self.age_left(segment),
+            (State::Open(segment), false) => self.time_to_roll(segment),
         };
         let Some(sleep) = sleep else { return self.shared.wait_queued().await };
         let timed_out = tokio::select! {
@@ -195,11 +197,15 @@ impl Committer {
         }
     }
 
-    // Time until the file rolls for its age; `None` if it does not.
-    fn age_left(&self, segment: &Segment) -> Option<Duration> {
-        let (limit, _) = self.age_limit(segment)?;
-        // At least a second, which is the pause between two attempts if rolls fail.
-        Some(limit.saturating_sub(self.age(segment)).max(Duration::from_secs(1)))
+    // Time until the file rolls although no group is written; `None` if it does not.
+    fn time_to_roll(&self, segment: &Segment) -> Option<Duration> {
+        let left = match segment.len() >= self.size_limit() {
+            // An earlier roll has failed.
+            true => Duration::ZERO,
+            false => self.age_limit(segment)?.0.saturating_sub(self.age(segment)),
+        };
+        let pause = self.roll_after.saturating_sub(self.env.clock.monotonic());
+        Some(left.max(pause).max(Duration::from_secs(1)))
     }
 
     fn age(&self, segment: &Segment) -> Duration {
@@ -219,7 +225,13 @@ impl Committer {
 
     /// Why the file is to be replaced now.
     fn roll_reason(&self, segment: &Segment) -> Option<RollReason> {
-        if segment.len() >= self.size_limit().max(self.retry_roll_at) {
+        if segment.len() > ROLL_BYTES_MAX {
+            return Some(RollReason::Size);
+        }
+        if self.env.clock.monotonic() < self.roll_after {
+            return None;
+        }
+        if segment.len() >= self.size_limit() {
             return Some(RollReason::Size);
         }
         let (limit, reason) = self.age_limit(segment)?;
@@ -441,7 +453,7 @@ impl Committer {
     async fn roll_if_due(&mut self) {
         let State::Open(segment) = &self.state else { return };
         let Some(reason) = self.roll_reason(segment) else { return };
-        let (len, age) = (segment.len(), self.age(segment));
+        let len = segment.len();
         let instruments = &self.shared.instruments.all;
         match reason {
             RollReason::Size => {
@@ -455,15 +467,27 @@ impl Committer {
             }
             RollReason::Age => (),
         }
-        if let Err(error) = self.roll().await {
-            match reason {
-                RollReason::Replicas => self.replicas_age = age * 2,
-                RollReason::Size | RollReason::Age => self.retry_roll_at = len + self.size_limit() / 8,
-            }
+        let lacked_replicas = matches!(reason, RollReason::Replicas);
+        let rolled = self.roll().await;
+        if lacked_replicas {
+            self.delay_next_replacement();
+        }
+        if let Err(error) = rolled {
+            self.roll_after = self.env.clock.monotonic() + ROLL_RETRY;
             warn!(%error, len, "cannot create a new log file; the old one stays in use");
             if len > ROLL_BYTES_MAX {
                 self.roll_oversized(error).await;
             }
+        }
+    }
+
+    /// After a replacement because of missing replicas: if the file now in use lacks some too, it
+    /// is replaced later than that one was. Rolls for other reasons do not show that HDFS still
+    /// lacks DataNodes.
+    fn delay_next_replacement(&mut self) {
+        let State::Open(segment) = &self.state else { return };
+        if segment.missing_replicas() > 0 {
+            self.replicas_age = (self.replicas_age * 2).min(REPLICAS_AGE_MAX);
         }
     }
 
@@ -517,11 +541,10 @@ impl Committer {
             }
         };
         self.shared.instruments.all.rolls.increment();
-        self.retry_roll_at = 0;
-        self.replicas_age = match new.missing_replicas() {
-            0 => REPLICAS_AGE,
-            _ => (self.replicas_age * 2).min(REPLICAS_AGE_MAX),
-        };
+        self.roll_after = Duration::ZERO;
+        if new.missing_replicas() == 0 {
+            self.replicas_age = REPLICAS_AGE;
+        }
         self.mark_due = false;
         let State::Open(old) = mem::replace(&mut self.state, State::Open(Box::new(new))) else {
             unreachable!("the log was open above")

@@ -163,6 +163,55 @@ async fn a_log_that_lacks_replicas_is_replaced_until_one_has_all() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rolls_for_other_reasons_do_not_delay_the_replacement_of_a_log_that_lacks_replicas() {
+    let env = testing::env(4);
+    let fs = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    fs.set_missing_replicas(1);
+    let (log, _) = start(&env, Arc::new(fs.clone()), options()).await;
+    let acks = Acks::new();
+    for _ in 0..5 {
+        log.roll().await.unwrap();
+    }
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    env.clock.sleep(Duration::from_secs(9)).await;
+    assert_eq!(log.statistics().rolls, 5);
+    env.clock.sleep(Duration::from_secs(2)).await;
+    assert_eq!(log.statistics().rolls, 6, "after 10 s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_roll_that_failed_is_not_retried_after_each_group() {
+    for (roll_bytes, period) in [(1 << 20, Some(Duration::from_secs(60))), (10_000, None)] {
+        let env = testing::env(14);
+        let disk = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let options = LogOptions { roll_bytes, roll_period: period, ..options() };
+        let (log, _) = start(&env, Arc::new(disk.clone()), options).await;
+        let (acks, mut written) = (Acks::new(), 0);
+        let mut write = async |value: &[u8]| {
+            written += 1;
+            log.append(edit(&region_name(1), written, value, &acks));
+            acks.wait(written as usize).await;
+        };
+        disk.add(Rule::new(Fault::Fail).on(Operation::Create));
+        write(&[1; 12_000]).await;
+        env.clock.sleep(period.unwrap_or(Duration::ZERO) + Duration::from_millis(100)).await;
+        assert_eq!(disk.faults(), 1);
+        // Nine seconds, in which the log also becomes longer.
+        for _ in 0..18 {
+            write(&[1; 12_000]).await;
+            env.clock.sleep(Duration::from_millis(500)).await;
+        }
+        assert_eq!((disk.faults(), log.statistics().rolls), (1, 0));
+        env.clock.sleep(Duration::from_secs(2)).await;
+        assert_eq!(disk.faults(), 2, "an idle log retries it too");
+        disk.heal();
+        env.clock.sleep(Duration::from_secs(11)).await;
+        assert_eq!(log.statistics().rolls, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_log_is_archived_when_its_last_region_is_flushed() {
     let env = testing::env(3);
     let memory = MemoryFs::new();

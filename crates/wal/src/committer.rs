@@ -8,6 +8,9 @@
 //! * A new file's header and name are durable before any edit in the file is reported as committed.
 //! * If the writes to a few new files fail too, the log stops: the group and all later edits fail.
 //!   It stops at once if another process has taken over the log.
+//! * The next file of a roll that is not necessary yet is created in the background
+//!   ([`next_file`](crate::next_file)). Its header is written when the old file is replaced, because
+//!   it states where that one ends.
 //! * A file that lacks replicas is replaced after a while, because replicas are created only for a
 //!   new file.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group
@@ -21,7 +24,7 @@ use std::time::Duration;
 use base::env::Env;
 use bytes::Bytes;
 use fs::shared::is_taken_over;
-use fs::{FilePath, FileSystem, SyncLevel};
+use fs::{AccessPattern, FilePath, FileSystem, FileWriter, SyncLevel};
 use tracing::{error, info, warn};
 
 use crate::entry::CELLS_LEN_MAX;
@@ -31,6 +34,7 @@ use crate::housekeeper::{self, Job};
 use crate::key::KEY_LEN_MAX;
 use crate::mark::Salt;
 use crate::name::LogName;
+use crate::next_file::NextFile;
 use crate::options::LogOptions;
 use crate::retention::locked;
 use crate::segment::{Segment, fits_entry};
@@ -69,6 +73,8 @@ pub(crate) struct Committer {
     on_fatal: Arc<dyn Fn(&Error) + Send + Sync>,
     state: State,
     group_delay: GroupDelay,
+    // The file that is being created for a roll that is not necessary yet, and the roll's reason.
+    next: Option<(NextFile, RollReason)>,
     // Reused for each group.
     buffer: Vec<u8>,
     // Whether the last group still needs a durability mark after it.
@@ -120,6 +126,7 @@ impl Committer {
             on_fatal,
             state: State::Open(Box::new(segment)),
             group_delay: GroupDelay::new(),
+            next: None,
             buffer: Vec::new(),
             mark_due: false,
             file_number,
@@ -177,18 +184,24 @@ impl Committer {
     }
 
     /// Waits until an edit or a command is queued. An idle log gets a durability mark, and rolls at
-    /// its maximum age.
+    /// its maximum age, or when the next file was created.
     async fn wait_for_work(&mut self) {
         let sleep = match (&self.state, self.mark_due) {
             (State::Stopped(_), _) => None,
             (State::Open(_), true) => Some(IDLE),
             (State::Open(segment), false) => self.time_to_roll(segment),
         };
-        let Some(sleep) = sleep else { return self.shared.wait_queued().await };
+        let created = async {
+            match &mut self.next {
+                Some((next, _)) => next.wait().await,
+                None => std::future::pending().await,
+            }
+        };
         let timed_out = tokio::select! {
             biased;
             () = self.shared.wait_queued() => false,
-            () = self.env.clock.sleep(sleep) => true,
+            () = created => return self.roll_if_due().await,
+            () = self.env.clock.sleep(sleep.unwrap_or(Duration::MAX)), if sleep.is_some() => true,
         };
         if timed_out && self.mark_due {
             self.write_durability_mark().await;
@@ -225,9 +238,6 @@ impl Committer {
 
     /// Why the file is to be replaced now.
     fn roll_reason(&self, segment: &Segment) -> Option<RollReason> {
-        if segment.len() > ROLL_BYTES_MAX {
-            return Some(RollReason::Size);
-        }
         if self.env.clock.monotonic() < self.roll_after {
             return None;
         }
@@ -440,6 +450,7 @@ impl Committer {
     }
 
     fn close(&mut self) {
+        self.next = None;
         if let State::Open(segment) = mem::replace(&mut self.state, State::Stopped(Error::Closed)) {
             info!(path = %segment.path(), "closing the log");
             let mut retention = locked(&self.shared.retention);
@@ -450,10 +461,29 @@ impl Committer {
         }
     }
 
+    /// Begins a roll that is due, or ends one whose new file was created. Waits for the new file
+    /// only if the old one must not grow any more.
     async fn roll_if_due(&mut self) {
         let State::Open(segment) = &self.state else { return };
+        if segment.len() > ROLL_BYTES_MAX {
+            self.count_roll(segment, RollReason::Size);
+            return self.roll_oversized().await;
+        }
+        if let Some((mut next, reason)) = self.next.take() {
+            match next.take() {
+                Some(created) => self.end_roll(next, created, reason).await,
+                None => self.next = Some((next, reason)),
+            }
+            return;
+        }
+        let State::Open(segment) = &self.state else { return };
         let Some(reason) = self.roll_reason(segment) else { return };
-        let len = segment.len();
+        self.count_roll(segment, reason);
+        let (path, number) = next_name(&self.env, &self.options, &mut self.file_number);
+        self.next = Some((NextFile::begin(&self.env, &self.fs, &self.shared, path, number), reason));
+    }
+
+    fn count_roll(&self, segment: &Segment, reason: RollReason) {
         let instruments = &self.shared.instruments.all;
         match reason {
             RollReason::Size => {
@@ -467,18 +497,43 @@ impl Committer {
             }
             RollReason::Age => (),
         }
-        let lacked_replicas = matches!(reason, RollReason::Replicas);
-        let rolled = self.roll().await;
-        if lacked_replicas {
+    }
+
+    /// Replaces the file with one that was created in the background.
+    async fn end_roll(
+        &mut self,
+        next: NextFile,
+        created: fs::Result<Box<dyn FileWriter>>,
+        reason: RollReason,
+    ) {
+        let rolled = match created {
+            Ok(writer) => self.begin_segment(writer, next.number).await,
+            Err(error) => Err(error),
+        };
+        let rolled = match rolled {
+            Ok(new) => {
+                self.finish_old(new);
+                Ok(())
+            }
+            Err(error) => {
+                self.discard(next.path.clone(), &error);
+                // Other disks may have space.
+                if matches!(error, fs::Error::VolumeFull { .. }) { self.roll().await } else { Err(error) }
+            }
+        };
+        if matches!(reason, RollReason::Replicas) {
             self.delay_next_replacement();
         }
         if let Err(error) = rolled {
             self.roll_after = self.env.clock.monotonic() + ROLL_RETRY;
-            warn!(%error, len, "cannot create a new log file; the old one stays in use");
-            if len > ROLL_BYTES_MAX {
-                self.roll_oversized(error).await;
-            }
+            warn!(%error, "cannot create a new log file; the old one stays in use");
         }
+    }
+
+    async fn begin_segment(&mut self, writer: Box<dyn FileWriter>, number: u64) -> fs::Result<Segment> {
+        let State::Open(old) = &self.state else { unreachable!("the log is open here") };
+        let previous = old.as_previous();
+        begin(&self.env, &*self.fs, writer, number, previous).await
     }
 
     /// After a replacement because of missing replicas: if the file now in use lacks some too, it
@@ -493,8 +548,9 @@ impl Committer {
 
     /// Replaces a file that must not grow any more. Waits while the disk is full. Any other error
     /// stops the log.
-    async fn roll_oversized(&mut self, first: fs::Error) {
-        let (mut failed, mut pause) = (Some(first), SPACE_PAUSE);
+    async fn roll_oversized(&mut self) {
+        let mut pause = SPACE_PAUSE;
+        let mut failed = self.roll().await.err();
         while let Some(error) = failed.take() {
             let waited = match is_full(&error) {
                 true => self.wait_for_space(error, &mut pause).await,
@@ -511,10 +567,16 @@ impl Committer {
 
     /// Replaces the file with a new one. The housekeeper adds the trailer to the old file.
     async fn roll(&mut self) -> fs::Result<()> {
-        let old = self.replace_file().await?;
+        let new = self.create_file().await?;
+        self.finish_old(new);
+        Ok(())
+    }
+
+    /// Replaces the file with `new`. The housekeeper ends the old one.
+    fn finish_old(&mut self, new: Segment) {
+        let old = self.install(new);
         info!(path = %old.path(), len = old.len(), "replaced a log file");
         self.send_job(Job::Finish(old));
-        Ok(())
     }
 
     /// Replaces the file after an error. The old file gets no trailer.
@@ -529,17 +591,31 @@ impl Committer {
     }
 
     async fn replace_file(&mut self) -> fs::Result<Box<Segment>> {
+        let new = self.create_file().await?;
+        Ok(self.install(new))
+    }
+
+    /// Creates the next file now.
+    async fn create_file(&mut self) -> fs::Result<Segment> {
+        self.next = None;
         let State::Open(old) = &self.state else { unreachable!("the log is open here") };
         let previous = old.as_previous();
-        let new = match create(&self.env, &*self.fs, &self.options, &mut self.file_number, previous).await {
-            Ok(new) => new,
-            Err((path, error)) => {
-                if !matches!(error, fs::Error::AlreadyExists { .. }) {
-                    self.send_job(Job::Discard(path));
-                }
-                return Err(error);
-            }
-        };
+        let created = create(&self.env, &*self.fs, &self.options, &mut self.file_number, previous).await;
+        created.map_err(|(path, error)| {
+            self.discard(path, &error);
+            error
+        })
+    }
+
+    /// Removes a file whose creation failed with this error.
+    fn discard(&self, path: FilePath, error: &fs::Error) {
+        if !matches!(error, fs::Error::AlreadyExists { .. }) {
+            self.send_job(Job::Discard(path));
+        }
+    }
+
+    /// Makes `new` the file in use. Returns the old one.
+    fn install(&mut self, new: Segment) -> Box<Segment> {
         self.shared.instruments.all.rolls.increment();
         self.roll_after = Duration::ZERO;
         if new.missing_replicas() == 0 {
@@ -555,12 +631,13 @@ impl Committer {
             retention.set_open(Some(new.path().clone()));
         }
         drop(retention);
-        Ok(old)
+        old
     }
 
     fn stop(&mut self, cause: fs::Error) -> Error {
         error!(error = %cause, "the log stopped: all further writes fail");
         let error = Error::Stopped { cause };
+        self.next = None;
         locked(&self.shared.retention).set_open(None);
         self.state = State::Stopped(error.clone());
         (self.on_fatal)(&error);
@@ -587,13 +664,11 @@ async fn create(
     previous: Previous,
 ) -> std::result::Result<Segment, (FilePath, fs::Error)> {
     loop {
-        let number = env.clock.now_ms().max(*file_number + 1);
-        *file_number = number;
-        let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
-        let path = options.dir.join(&name.to_string());
-        let mut salt = Salt([0; 8]);
-        env.random.fill(&mut salt.0);
-        let created = Segment::create(fs, &path, salt, number, previous, env.clock.monotonic()).await;
+        let (path, number) = next_name(env, options, file_number);
+        let created = match fs.create(&path, AccessPattern::Log).await {
+            Ok(writer) => begin(env, fs, writer, number, previous).await,
+            Err(error) => Err(error),
+        };
         match created {
             Err(fs::Error::VolumeFull { .. }) => {
                 info!(%path, "the disk of a new log file is full; creating it on another one");
@@ -602,4 +677,25 @@ async fn create(
             other => return other.map_err(|error| (path, error)),
         }
     }
+}
+
+/// The path of the next file, and the number in its name.
+fn next_name(env: &Env, options: &LogOptions, file_number: &mut u64) -> (FilePath, u64) {
+    let number = env.clock.now_ms().max(*file_number + 1);
+    *file_number = number;
+    let name = LogName { prefix: options.prefix.clone(), suffix: options.suffix.clone(), number };
+    (options.dir.join(&name.to_string()), number)
+}
+
+/// Writes the header of a new file.
+async fn begin(
+    env: &Env,
+    fs: &dyn FileSystem,
+    writer: Box<dyn FileWriter>,
+    number: u64,
+    previous: Previous,
+) -> fs::Result<Segment> {
+    let mut salt = Salt([0; 8]);
+    env.random.fill(&mut salt.0);
+    Segment::begin(fs, writer, salt, number, previous, env.clock.monotonic()).await
 }

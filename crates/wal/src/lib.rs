@@ -36,6 +36,7 @@ mod key;
 mod log;
 mod mark;
 mod name;
+mod next_file;
 mod options;
 mod retention;
 mod segment;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fs::{AccessPattern, FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, SyncLevel};
+use fs::{FilePath, FileSystem, FileWriter, LONG_APPEND_BYTES, SyncLevel};
 
 use crate::entry;
 use crate::header::{self, HEADER_LEN, Previous};
@@ -31,23 +31,22 @@ pub(crate) fn fits_entry(edit: &Edit) -> bool {
 }
 
 impl Segment {
-    /// Creates a new log at `path`. When this returns, its header and name are durable.
-    pub(crate) async fn create(
+    /// Begins a new log in an empty file. When this returns, its header and name are durable.
+    pub(crate) async fn begin(
         fs: &dyn FileSystem,
-        path: &FilePath,
+        mut writer: Box<dyn FileWriter>,
         salt: Salt,
         number: u64,
         previous: Previous,
         now: Duration,
     ) -> fs::Result<Segment> {
         assert!(number > previous.number, "the numbers of logs ascend");
-        let mut writer = fs.create(path, AccessPattern::Log).await?;
         // The first end mark is written with the header, so that HBase never finds zeros where it
         // expects an entry.
         let start = Bytes::from([&header::encode(salt, previous)[..], &END_MARK].concat());
         writer.append_with_end(start, HEADER_LEN).await?;
         writer.sync(SyncLevel::Disk).await?;
-        fs.sync_dir(&path.parent()).await?;
+        fs.sync_dir(&writer.path().parent()).await?;
         let durable = writer.len();
         debug_assert_eq!(durable, HEADER_LEN as u64);
         Ok(Segment { writer, salt, number, durable, reserved_to: durable, opened: now })

@@ -211,6 +211,47 @@ async fn a_roll_that_failed_is_not_retried_after_each_group() {
     }
 }
 
+/// On HDFS, a creation waits for the NameNode.
+#[tokio::test(start_paused = true)]
+async fn commits_do_not_wait_for_the_next_file() {
+    let env = testing::env(15);
+    let memory = MemoryFs::new();
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let options = LogOptions { roll_bytes: 10_000, ..options() };
+    let (log, fatal) = start(&env, Arc::new(disk.clone()), options).await;
+    let (acks, mut written) = (Acks::new(), 0);
+    let mut write = async || {
+        written += 1;
+        log.append(edit(&region_name(1), written, &[1; 4000], &acks));
+        acks.wait(written as usize).await;
+    };
+    let delay = Duration::from_secs(100);
+    disk.add(Rule::new(Fault::Delay(delay)).on(Operation::Create));
+    let began = env.clock.monotonic();
+    for _ in 0..10 {
+        write().await;
+    }
+    assert!(env.clock.monotonic() - began < Duration::from_secs(1));
+    assert_eq!(log.statistics().rolls, 0);
+    env.clock.sleep(delay + Duration::from_secs(1)).await;
+    assert_eq!(log.statistics().rolls, 1, "an idle log is replaced as soon as the file exists");
+    // A failure of the file in use needs another one at once. The other creation is not used.
+    for _ in 0..3 {
+        write().await;
+    }
+    disk.heal();
+    disk.add(Rule::new(Fault::Fail).on(Operation::Sync).times(1));
+    write().await;
+    assert_eq!((log.statistics().rolls, log.statistics().failures), (2, 1));
+    env.clock.sleep(delay * 2).await;
+    assert_eq!((log.statistics().rolls, fatal.count()), (2, 0));
+    let paths = logs(&memory, "WALs/s").await;
+    assert_eq!(paths.len(), 3, "the file that was not used was removed: {paths:?}");
+    let index = recovery::scan(&memory, &paths).await.unwrap();
+    assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 14);
+    log.close().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_log_is_archived_when_its_last_region_is_flushed() {
     let env = testing::env(3);

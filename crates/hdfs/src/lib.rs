@@ -53,8 +53,8 @@
 //!
 //! [`fence`](fs::FileSystem::fence) recovers the lease. This stops the old writer at the DataNodes.
 //! A writer that has no replicas yet is stopped by the NameNode: the first acknowledged bytes of
-//! each block of a log are reported to it with the call `fsync`, before they count as durable. Later
-//! commits make no call.
+//! each block of a log are reported to it with the call `fsync`, before they count as durable.
+//! Later commits make no call.
 //! Its next sync fails with [`fs::Error::TakenOver`] if the NameNode is reachable, else with
 //! [`fs::Error::Io`]. Renaming the directory of a log does not stop its writer, but prevents new
 //! logs: files are never created with their parent directories.

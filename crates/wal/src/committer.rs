@@ -9,8 +9,8 @@
 //! * If the writes to a few new files fail too, the log stops: the group and all later edits fail.
 //!   It stops at once if another process has taken over the log.
 //! * The next file of a roll that is not necessary yet is created in the background
-//!   ([`next_file`](crate::next_file)). Its header is written when the old file is replaced, because
-//!   it states where that one ends.
+//!   ([`next_file`](crate::next_file)). Its header is written when the old file is replaced,
+//!   because it states where that one ends.
 //! * A file that lacks replicas is replaced after a while, because replicas are created only for a
 //!   new file.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group

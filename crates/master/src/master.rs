@@ -442,10 +442,10 @@ impl Master {
         }
     }
 
-    /// The regions of the tables that are enabled. If the only server is in this process, also those
-    /// of tables that are being disabled: they may have edits that are only in its old logs, and the
-    /// procedure that disables the table then closes them. In a cluster, the recovery of their
-    /// server opens them.
+    /// The regions of the tables that are enabled. If the only server is in this process, also
+    /// those of tables that are being disabled: they may have edits that are only in its old logs,
+    /// and the procedure that disables the table then closes them. In a cluster, the recovery of
+    /// their server opens them.
     fn regions_to_open(&self) -> Vec<RegionInfo> {
         let is_opened = |table: &TableName| match self.context.tables.state(table) {
             Some(TableState::Enabled) => true,

@@ -219,8 +219,8 @@ impl RegionServer {
         info!(region = %region.name(), "region closed");
     }
 
-    /// Reports an outcome to the master, as the answer to order `id`. If a newer order has come, the
-    /// report is outdated, and that order gets an answer of its own.
+    /// Reports an outcome to the master, as the answer to order `id`. If a newer order has come,
+    /// the report is outdated, and that order gets an answer of its own.
     async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome, id: i64) {
         let (code, encoded) = (outcome.code(), info.encoded_name());
         loop {

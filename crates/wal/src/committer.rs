@@ -191,6 +191,12 @@ impl Committer {
             (State::Open(_), true) => Some(IDLE),
             (State::Open(segment), false) => self.time_to_roll(segment),
         };
+        let slept = async {
+            match sleep {
+                Some(sleep) => self.env.clock.sleep(sleep).await,
+                None => std::future::pending().await,
+            }
+        };
         let created = async {
             match &mut self.next {
                 Some((next, _)) => next.wait().await,
@@ -201,7 +207,7 @@ impl Committer {
             biased;
             () = self.shared.wait_queued() => false,
             () = created => return self.roll_if_due().await,
-            () = self.env.clock.sleep(sleep.unwrap_or(Duration::MAX)), if sleep.is_some() => true,
+            () = slept => true,
         };
         if timed_out && self.mark_due {
             self.write_durability_mark().await;
@@ -210,8 +216,11 @@ impl Committer {
         }
     }
 
-    // Time until the file rolls although no group is written; `None` if it does not.
+    // Time until a roll of the file begins although no group is written; `None` if none does.
     fn time_to_roll(&self, segment: &Segment) -> Option<Duration> {
+        if self.next.is_some() {
+            return None;
+        }
         let left = match segment.len() >= self.size_limit() {
             // An earlier roll has failed.
             true => Duration::ZERO,
@@ -516,7 +525,7 @@ impl Committer {
                 Ok(())
             }
             Err(error) => {
-                self.discard(next.path.clone(), &error);
+                self.shared.discard_new_file(next.path.clone(), Some(&error));
                 // Other disks may have space.
                 if matches!(error, fs::Error::VolumeFull { .. }) { self.roll().await } else { Err(error) }
             }
@@ -602,16 +611,9 @@ impl Committer {
         let previous = old.as_previous();
         let created = create(&self.env, &*self.fs, &self.options, &mut self.file_number, previous).await;
         created.map_err(|(path, error)| {
-            self.discard(path, &error);
+            self.shared.discard_new_file(path, Some(&error));
             error
         })
-    }
-
-    /// Removes a file whose creation failed with this error.
-    fn discard(&self, path: FilePath, error: &fs::Error) {
-        if !matches!(error, fs::Error::AlreadyExists { .. }) {
-            self.send_job(Job::Discard(path));
-        }
     }
 
     /// Makes `new` the file in use. Returns the old one.

@@ -7,7 +7,6 @@ use base::env::{Env, TaskClass};
 use fs::{AccessPattern, Error, FilePath, FileSystem, FileWriter, Result};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-use crate::housekeeper::Job;
 use crate::shared::Shared;
 
 /// An empty file, or the error of its creation.
@@ -37,7 +36,7 @@ impl NextFile {
         env.spawn(TaskClass::Service, async move {
             let created = task_fs.create(&task_path, AccessPattern::Log).await;
             if let Err(unwanted) = sender.send(created) {
-                remove(&task_shared, task_path, unwanted);
+                task_shared.discard_new_file(task_path, unwanted.err().as_ref());
             }
         });
         NextFile { path, number, shared: shared.clone(), running, done: None }
@@ -69,16 +68,7 @@ impl Drop for NextFile {
     fn drop(&mut self) {
         self.running.close();
         if let Some(unwanted) = self.done.take().or_else(|| self.running.try_recv().ok()) {
-            remove(&self.shared, self.path.clone(), unwanted);
+            self.shared.discard_new_file(self.path.clone(), unwanted.err().as_ref());
         }
-    }
-}
-
-/// Removes a file that is not needed any more. After an error, it may exist too.
-fn remove(shared: &Shared, path: FilePath, created: Created) {
-    if !matches!(created, Err(Error::AlreadyExists { .. })) {
-        drop(created);
-        // The send fails only if the runtime has ended.
-        let _ = shared.jobs.send(Job::Discard(path));
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use fs::FilePath;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::housekeeper::Job;
@@ -66,6 +67,15 @@ impl Shared {
             jobs,
             counts: Counts::default(),
             instruments,
+        }
+    }
+
+    /// Lets the housekeeper remove a new file that is not used. After an error of its creation it
+    /// may exist, unless the error says that another file has the name.
+    pub(crate) fn discard_new_file(&self, path: FilePath, error: Option<&fs::Error>) {
+        if !matches!(error, Some(fs::Error::AlreadyExists { .. })) {
+            // The send fails only if the runtime has ended.
+            let _ = self.jobs.send(Job::Discard(path));
         }
     }
 

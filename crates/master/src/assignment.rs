@@ -367,7 +367,7 @@ impl Assignment {
         let refusal = |region: &RegionInfo, why: &str| {
             let name = region.encoded_name();
             let message =
-                format!("region {name} has edits that are only in logs, and cannot be opened: {why}");
+                format!("region {name} may have edits that are only in logs, and cannot be opened: {why}");
             JavaException { do_not_retry: true, ..JavaException::io(message) }
         };
         self.wait_while_opening(regions).await;

@@ -1,10 +1,10 @@
 //! Servers that die: when a server counts as dead, and what happens then.
 //!
-//! A server counts as dead when its session with ZooKeeper has expired, when a newer process has
-//! started at its address, or when its process is known to have ended. From then on its reports are
-//! refused. Its recovery is a procedure ([`procedure::server_crash`](crate::procedure)): it fences
-//! the logs of the server, opens its regions elsewhere, and archives the logs when no region needs
-//! them.
+//! A server counts as dead when its session with ZooKeeper has expired, when it has registered and
+//! has no znode for a while, when a newer process has started at its address, or when its process
+//! is known to have ended. From then on its reports are refused. Its recovery is a procedure
+//! ([`procedure::server_crash`](crate::procedure)): it fences the logs of the server, opens its
+//! regions elsewhere, and archives the logs when no region needs them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -140,16 +140,15 @@ impl Master {
         }
     }
 
-    /// Recovers the servers that died while the cluster was to be shut down, because the shutdown
-    /// has failed.
+    /// Starts the recovery of those of `servers` that count as dead and have none.
     ///
     /// # Errors
-    /// The error of `master:store`.
-    pub(crate) async fn recover_after_shutdown(&self) -> Answer<()> {
-        let (Some(known), context) = (self.known_servers(), self.context()) else { return Ok(()) };
-        let known = known.list().await.map_err(|error| JavaException::io(error.to_string()))?;
-        for server in known.iter().filter(|server| context.servers.is_dead(server)) {
+    /// The journal's error.
+    pub(crate) async fn recover_dead(&self, servers: &BTreeSet<ServerName>, why: &str) -> Answer<()> {
+        let context = self.context();
+        for server in servers.iter().filter(|server| context.servers.is_dead(server)) {
             if !context.recoveries.is_recovering(server) {
+                warn!(%server, why, "recovering a dead region server");
                 self.recover(server).await?;
             }
         }

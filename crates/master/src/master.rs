@@ -328,17 +328,12 @@ impl Master {
         if live.is_empty() {
             self.wait_for_servers(&earlier).await;
         }
-        let (servers, recoveries) = (&self.context.servers, &self.context.recoveries);
-        let dead: Vec<&ServerName> = earlier.iter().filter(|server| !servers.is_live(server)).collect();
-        // Nothing is opened on them, and their reports are refused.
-        for server in &dead {
+        let servers = &self.context.servers;
+        // Nothing is opened on dead servers, and their reports are refused.
+        for server in earlier.iter().filter(|server| !servers.is_live(server)) {
             servers.remove(server);
         }
-        for server in dead.into_iter().filter(|server| !recoveries.is_recovering(server)) {
-            warn!(%server, "region server died while no master was active; recovering it");
-            self.recover(server).await?;
-        }
-        Ok(())
+        self.recover_dead(&earlier, "it died while no master was active").await
     }
 
     /// Waits until a server lives at each address that `earlier` servers had, or until no new
@@ -598,17 +593,18 @@ impl Master {
     /// # Errors
     /// The error of the coordination service. Nothing is stopped then.
     pub(crate) async fn shut_down(&self, why: &str) -> Answer<()> {
-        if self.known_servers.is_none() {
+        let Some(known) = &self.known_servers else {
             self.request_stop(why);
             return Ok(());
-        }
+        };
         // The servers that end now are not recovered.
         self.context.servers.begin_shutdown();
         match self.coordinator.delete(&self.names.running(), None).await {
             Ok(()) | Err(zk::Error::NoNode { .. }) => {}
             Err(error) => {
                 self.context.servers.cancel_shutdown();
-                self.recover_after_shutdown().await?;
+                let known = known.list().await.map_err(|error| JavaException::io(error.to_string()))?;
+                self.recover_dead(&known, "it died during a shutdown that has failed").await?;
                 return Err(JavaException::io(error.to_string()));
             }
         }

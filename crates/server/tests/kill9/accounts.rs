@@ -296,8 +296,9 @@ impl Accounts {
             let after = account.acknowledged.after(&sent.operation);
             (sent, after)
         };
-        let found = Balance::from_row(&read(table, row).await?);
-        if nonces == Nonces::MayBeForgotten && found.as_ref() == Ok(&after) {
+        if nonces == Nonces::MayBeForgotten
+            && Balance::from_row(&read(table, row).await?).as_ref() == Ok(&after)
+        {
             *lock(account) = Account { acknowledged: after, open: None };
             return Ok(None);
         }

@@ -35,10 +35,10 @@
 //! A log that fails is never repaired. After an error, a late acknowledgement or the loss of a
 //! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode
 //! at fault is left out of new blocks for two minutes, so the caller continues in a new file with
-//! the bytes that were not acknowledged. A log that would have too few DataNodes without it uses it
-//! after some seconds. The lease of the failed file is recovered in the
-//! background: the file then has all acknowledged bytes, and possibly some that were not. It is
-//! recovered by the file's id, because a newer file may have its name.
+//! the bytes that were not acknowledged. If too few others run, a new log uses that DataNode again
+//! after some seconds. The lease of the failed file is recovered in the background: the file then
+//! has all acknowledged bytes, and possibly some that were not. It is recovered by the file's id,
+//! because a newer file may have its name.
 //!
 //! Other files continue on the DataNodes that are left: see `file::recovery`.
 //!
@@ -52,11 +52,10 @@
 //! # Fencing
 //!
 //! [`fence`](fs::FileSystem::fence) recovers the lease. This stops the old writer at the DataNodes.
-//! A writer that has no replicas yet is stopped by the NameNode: the first acknowledged bytes of
-//! each block of a log are reported to it with the call `fsync`, before they count as durable.
-//! Later commits make no call.
 //! Its next sync fails with [`fs::Error::TakenOver`] if the NameNode is reachable, else with
-//! [`fs::Error::Io`]. Renaming the directory of a log does not stop its writer, but prevents new
+//! [`fs::Error::Io`]. If the old writer had no replicas yet, the NameNode stops it: a log reports
+//! the first bytes of each block with the call `fsync`, before they count as durable. Later commits
+//! make no call. Renaming the directory of a log does not stop its writer, but prevents new
 //! logs: files are never created with their parent directories.
 //!
 //! # Storage policies

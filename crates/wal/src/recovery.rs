@@ -136,7 +136,8 @@ pub struct IndexedRegion {
     /// in store files.
     pub closed_at: u64,
     ranges: Vec<EntryRange>,
-    // The highest sequence id in `ranges`.
+    // The highest sequence id in `ranges`, without those of close markers: after a close, sequence
+    // ids may restart at a lower number, because a snapshot was cloned under the same name.
     newest_in_ranges: u64,
     // Entries up to this sequence id are skipped when they are read. 0: none.
     skipped_to: u64,
@@ -439,8 +440,10 @@ impl IndexBuilder {
             // family may have been deleted since, or a snapshot restored: replay would bring back
             // deleted data.
             self.regions[id].1.close(key_fields.seq_id);
+        } else {
+            let newest = &mut self.regions[id].1.newest_in_ranges;
+            *newest = (*newest).max(key_fields.seq_id);
         }
-        self.regions[id].1.newest_in_ranges = self.regions[id].1.newest_in_ranges.max(key_fields.seq_id);
         let log = self.logs.len() as u32;
         debug_assert!(
             self.regions[id]

@@ -609,6 +609,33 @@ async fn a_close_hides_only_earlier_edits_also_if_another_server_had_the_region_
     }
 }
 
+/// A table was dropped, and a snapshot of it cloned under the same name: its regions have the same
+/// encoded names, and sequence ids from the snapshot on. This happened twice.
+#[tokio::test(start_paused = true)]
+async fn a_close_hides_no_later_edit_also_if_sequence_ids_restart() {
+    let env = testing::env(14);
+    let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+    let (acks, region) = (Acks::new(), region_name(1));
+    let (log, _) = start(&env, fs.clone(), options()).await;
+    let put = |seq_id| log.append(edit(&region, seq_id, b"value", &acks));
+    let close = |seq_id| {
+        log.append(Edit { cells: close_cells(&region, seq_id), ..edit(&region, seq_id, b"", &acks) });
+    };
+    (1..=2).for_each(put);
+    close(9);
+    (3..=6).for_each(put);
+    close(7);
+    (4..=5).for_each(put);
+    acks.wait(10).await;
+    let index = Arc::new(recovery::scan(&*fs, &logs(&*fs, "WALs/s").await).await.unwrap());
+    let mut reader = recovery::read_region(fs.clone(), index, &region);
+    let mut read = Vec::new();
+    while let Some(entry) = reader.next().await.unwrap() {
+        read.push(entry.key.seq_id);
+    }
+    assert_eq!(read, [7, 4, 5], "the last close, and the edits after it");
+}
+
 /// The cells of a marker that a region was closed.
 fn close_cells(region: &str, seq_id: u64) -> Bytes {
     in_block(&marked(region).close(seq_id, &[], None, 1_700_000_000_000))

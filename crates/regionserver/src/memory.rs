@@ -32,6 +32,8 @@ pub(crate) struct SharedMemory {
     pub(crate) cache_bytes: u64,
     /// The limit of the whole process.
     pub(crate) process_bytes: u64,
+    /// Measures the memory that the whole process uses.
+    pub(crate) resident_bytes: fn() -> Option<u64>,
 }
 
 impl SharedMemory {
@@ -85,7 +87,7 @@ impl MemoryMover {
             self.used.file_bytes = regions.all().iter().map(|region| region.open_file_bytes()).sum();
         }
         self.moves = self.moves.wrapping_add(1);
-        let resident = base::memory::resident_bytes().unwrap_or(0);
+        let resident = (self.shared.resident_bytes)().unwrap_or(0);
         self.used.excess_bytes = excess(self.used.excess_bytes, resident, self.shared.process_bytes);
         self.used.memstore_bytes = services.budget.used_bytes();
         let loader = &services.loader;
@@ -117,8 +119,12 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn cache_mib(memstore_mib: u64, file_mib: u64, excess_mib: u64) -> u64 {
-        let shared =
-            SharedMemory { memstore_bytes: 400 * MIB, cache_bytes: 400 * MIB, process_bytes: 1000 * MIB };
+        let shared = SharedMemory {
+            memstore_bytes: 400 * MIB,
+            cache_bytes: 400 * MIB,
+            process_bytes: 1000 * MIB,
+            resident_bytes: || None,
+        };
         let used = MemoryUsage {
             memstore_bytes: memstore_mib * MIB,
             file_bytes: file_mib * MIB,

@@ -122,6 +122,9 @@ pub struct RegionServerOptions {
     /// Memory of the process; memstores, cache, requests and responses are parts of it
     /// (`grampus.memory`).
     pub memory_bytes: u64,
+    /// Measures the resident memory of the process. `None` if it cannot be measured; the process
+    /// then counts as within `memory_bytes`.
+    pub resident_bytes: fn() -> Option<u64>,
     /// Total memstore bytes at which writes are refused.
     pub memstore_bytes: u64,
     /// Fraction of `memstore_bytes` at which regions are flushed
@@ -189,6 +192,7 @@ impl RegionServerOptions {
             memstore_bytes: self.memstore_bytes,
             cache_bytes: self.cache_bytes,
             process_bytes: self.memory_bytes,
+            resident_bytes: self.resident_bytes,
         }
     }
 }

@@ -165,6 +165,7 @@ pub(crate) fn region_server_options(config: &Config, memory: &MemoryParts) -> Re
             },
         },
         memory_bytes: memory.total,
+        resident_bytes: base::memory::resident_bytes,
         memstore_bytes: memory.memstores,
         memstore_low_mark: config.memstore_lower_fraction,
         cache_bytes: memory.cache,

@@ -187,6 +187,7 @@ pub(crate) fn region_server_options() -> RegionServerOptions {
         compaction: regionserver::schedule::compactions::CompactionOptions::default(),
         region: engine::region::RegionOptions { flush_bytes: 64 << 10, ..Default::default() },
         memory_bytes: 64 << 20,
+        resident_bytes: || None,
         memstore_bytes: 8 << 20,
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,

@@ -386,6 +386,7 @@ fn options() -> RegionServerOptions {
         compaction: regionserver::schedule::compactions::CompactionOptions::default(),
         region: engine::region::RegionOptions::default(),
         memory_bytes: 256 << 20,
+        resident_bytes: || None,
         memstore_bytes: 64 << 20,
         memstore_low_mark: 0.95,
         cache_bytes: 1 << 20,

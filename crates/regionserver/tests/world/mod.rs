@@ -105,6 +105,7 @@ fn options() -> RegionServerOptions {
         region: RegionOptions::default(),
         compaction: CompactionOptions::default(),
         memory_bytes: 64 << 20,
+        resident_bytes: || None,
         memstore_bytes: 16 << 20,
         memstore_low_mark: 0.5,
         cache_bytes: 1 << 20,

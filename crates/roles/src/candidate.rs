@@ -21,6 +21,7 @@ use zk::coordinator::{Mode, publish};
 use zk::election::Election;
 use zk::servers::ServerTracker;
 
+use crate::cluster_switch::{ClusterSwitch, Elected};
 use crate::member::{EndProcess, Member};
 use crate::services::{Internal, master_services};
 use crate::standby::Standby;
@@ -93,19 +94,26 @@ impl Candidate {
         self.seen.clone()
     }
 
-    /// Waits until this master is elected. From then on, the process ends when the master is no
-    /// longer active.
+    /// Waits until this master is elected, or the cluster is shut down. After an election, the
+    /// process ends when the master is no longer active.
     ///
     /// # Errors
     /// If the election failed, for example because the session expired.
-    pub async fn win(&self) -> Result<(), String> {
+    pub async fn win(&self) -> Result<Elected, String> {
         let Member { env, fs, root, coordinator, names, name, end_process, .. } = &self.member;
-        tokio::select! {
+        let switch = ClusterSwitch::new(names);
+        let elected = tokio::select! {
             biased;
-            elected = self.election.win() => {
-                elected.map_err(|error| format!("the election failed: {error}"))?;
+            elected = switch.elect(&self.election, &**coordinator, &*env.clock) => {
+                elected.map_err(|error| format!("the election failed: {error}"))?
             }
-            () = watchdog::watch_active_master(env, &**fs, root, &**coordinator, names, &self.seen) => {}
+            never = watchdog::watch_active_master(env, &**fs, root, &**coordinator, names, &self.seen) => {
+                match never {}
+            }
+        };
+        if elected == Elected::ShutDown {
+            info!(%name, "the cluster is shut down; this master is not needed");
+            return Ok(elected);
         }
         info!(%name, "this master is active");
         let (election, end_process) = (self.election.clone(), end_process.clone());
@@ -113,7 +121,7 @@ impl Candidate {
             election.lost().await;
             end_process("this master is no longer active");
         });
-        Ok(())
+        Ok(elected)
     }
 
     /// Ends the participation, so that another master is elected.

@@ -2,6 +2,7 @@
 //!
 //! * [`member`]: a process of a cluster: its name, files, session, and how it ends;
 //! * [`candidate`]: a master, from its election on;
+//! * `cluster_switch`: the shutdown of the whole cluster;
 //! * [`region_server`]: a region server, from its registration on;
 //! * [`remote`]: calls between the processes;
 //! * [`services`], [`registry`]: the services of the RPC servers;
@@ -12,6 +13,7 @@
 //! Knows nothing about: options, signals, status pages.
 
 pub mod candidate;
+mod cluster_switch;
 pub mod member;
 pub mod region_server;
 pub mod registry;
@@ -22,5 +24,6 @@ mod unpublished;
 pub mod watchdog;
 
 pub use candidate::{ActiveMaster, Candidate, MasterOptions};
+pub use cluster_switch::Elected;
 pub use member::{EndProcess, Member};
 pub use watchdog::SeenMaster;

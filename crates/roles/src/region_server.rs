@@ -21,6 +21,7 @@ use wire::service::RegionServerStatusService;
 use zk::servers::{MasterTracker, register_region_server};
 use zk::{Coordinator, Names};
 
+use crate::cluster_switch::ClusterSwitch;
 use crate::member::Member;
 use crate::remote::{ActiveMasterCaller, RPC_TIMEOUT};
 use crate::watchdog;
@@ -139,22 +140,11 @@ pub fn stop_with_cluster(
     names: &Names,
     stop: Arc<dyn Fn(&str) + Send + Sync>,
 ) {
-    let (path, clock) = (names.running(), env.clock.clone());
+    // It waited for the running cluster at its start.
+    let (switch, clock) = (ClusterSwitch::on(names), env.clock.clone());
     env.spawn(TaskClass::Service, async move {
-        loop {
-            let changed = async {
-                let mut watch = coordinator.watch(&path).await?;
-                match coordinator.exists(&path).await? {
-                    None => Ok(true),
-                    Some(_) => watch.changed().await.map(|()| false),
-                }
-            };
-            match changed.await {
-                Ok(true) => return stop("the cluster is shutting down"),
-                Ok(false) => {}
-                Err(zk::Error::SessionExpired) => return,
-                Err(_) => clock.sleep(RETRY_PAUSE).await,
-            }
+        if switch.turned_off(&*coordinator, &*clock).await.is_ok() {
+            stop("the cluster is shutting down");
         }
     });
 }

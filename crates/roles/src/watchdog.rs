@@ -9,6 +9,7 @@
 //! first one, and then deletes its znodes ([`delete_znodes_of`]), as the end of its session would.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -147,7 +148,7 @@ pub async fn watch_active_master(
     coordinator: &dyn Coordinator,
     names: &Names,
     seen: &SeenMaster,
-) {
+) -> Infallible {
     loop {
         env.clock.sleep(CHECK_PERIOD).await;
         let Ok(znode) = coordinator.get(&names.master()).await else { continue };

@@ -33,7 +33,7 @@ use roles::member::{end_with_session, wait_for_cluster};
 use roles::region_server::{active_master, register, stop_with_cluster};
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::services::{Internal, client_meta, region_server_services};
-use roles::{Candidate, MasterOptions, Member};
+use roles::{Candidate, Elected, MasterOptions, Member};
 use tokio::sync::watch;
 use wire::service::{AdminService, Caller, ClientService, RegionServerStatusService, Remote};
 use zk::names::Names;
@@ -265,7 +265,9 @@ async fn run_master(
     let mut services = vec![client_meta(&member.coordinator, &member.names)];
     services.extend(candidate.services());
     let _rpc = serve_rpc(env, listener, services);
-    candidate.win().await?;
+    if candidate.win().await? == Elected::ShutDown {
+        return Ok(());
+    }
     let on_stop = life.clone();
     let active = candidate
         .activate(MasterOptions {

@@ -7,12 +7,12 @@ use cell::region::ServerName;
 use console::{Identity, Peers, StandbyPages};
 use os::service_manager;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
-use roles::{Candidate, MasterOptions, Member, SeenMaster};
+use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster};
 use rpc::Service;
 use zk::Coordinator;
 
 use super::exit_reporter::ExitReporter;
-use super::region_server::server_name;
+use super::name::server_name;
 use super::session;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
@@ -40,7 +40,8 @@ async fn serve(process: Process) -> Result<(), String> {
         Some(port) => Some(listen(&env, config.master_info_address, port, "hbase.master.info.port").await?),
         None => None,
     };
-    let name = server_name(&env, config.master_host.as_deref(), &*listener);
+    let (host, key) = (config.master_host.as_deref(), "hbase.master.ipc.address");
+    let name = server_name(&env, &config, host, &*listener, key)?;
     let address = listener.local_addr();
     let info_port = port_of(page_listener.as_deref());
     let names = session::names(&config);
@@ -93,17 +94,20 @@ async fn serve(process: Process) -> Result<(), String> {
     print_line!("grampus {} master {name} waits for its election", env!("CARGO_PKG_VERSION"));
     service_manager::send_state(service_manager::READY);
     let watchdog = Watchdog::start(&env, runtimes, vec![Probe::Master(address)]);
-    let elected = tokio::select! {
-        elected = candidate.win() => elected,
-        reason = &mut stop_reason => {
-            watchdog.enter_stop();
-            print_line!("stopping ({reason})");
-            candidate.resign().await;
-            ensemble.close().await;
-            return Ok(());
-        }
+    let stopped_because = tokio::select! {
+        elected = candidate.win() => match elected? {
+            Elected::Active => None,
+            Elected::ShutDown => Some("the cluster is shut down".to_string()),
+        },
+        reason = &mut stop_reason => Some(reason),
     };
-    elected?;
+    if let Some(reason) = stopped_because {
+        watchdog.enter_stop();
+        print_line!("stopping ({reason})");
+        candidate.resign().await;
+        ensemble.close().await;
+        return Ok(());
+    }
 
     let started = env.clock.monotonic();
     let on_stop = stop.clone();

@@ -223,7 +223,10 @@ impl Config {
     }
 
     fn shift_ports(&mut self) -> Result<(), Error> {
-        let ports = [&mut self.master_port, &mut self.region_server_port, &mut self.zookeeper_port];
+        // The ZooKeeper servers of a cluster are other processes.
+        let own_zookeeper_port = (!self.is_distributed).then_some(&mut self.zookeeper_port);
+        let ports =
+            [&mut self.master_port, &mut self.region_server_port].into_iter().chain(own_zookeeper_port);
         let optional_ports = [
             &mut self.master_info_port,
             &mut self.region_server_info_port,
@@ -231,7 +234,7 @@ impl Config {
             &mut self.thrift_port,
             &mut self.thrift2_port,
         ];
-        let ports = ports.into_iter().chain(optional_ports.into_iter().flatten());
+        let ports = ports.chain(optional_ports.into_iter().flatten());
         let mut too_high = None;
         // Port 0 stays: the system chooses a free port.
         for port in ports.filter(|port| **port != 0) {

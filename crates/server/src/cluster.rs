@@ -5,6 +5,7 @@
 //!
 //! * [`master`]: waits until it is elected, then runs the master;
 //! * [`region_server`]: registers with the active master and runs a region server;
+//! * `name`: the name of a process, by which others call it;
 //! * [`session`]: the session with ZooKeeper;
 //! * [`exit_reporter`]: reports the end of a process before its session expires.
 //!
@@ -13,5 +14,6 @@
 
 pub mod exit_reporter;
 pub mod master;
+mod name;
 pub mod region_server;
 pub(crate) mod session;

@@ -129,7 +129,7 @@ options! {
         /// Empty: as for the master.
         region_server_host: Option<String> = "hbase.regionserver.hostname", "", host_or_auto;
         /// Number that is added to every port except 0, so that several servers can run on one
-        /// machine.
+        /// machine. The port of a cluster's ZooKeeper servers does not change.
         port_offset: u16 = "grampus.port.offset", "0", port;
     }
     "Safety" {

@@ -289,6 +289,8 @@ fn all_ports_shift_by_the_offset() {
     let config =
         set(&["grampus.port.offset=100", "hbase.rest.port=8080", "grampus.thrift2.port=9091"]).unwrap();
     assert_eq!((config.rest_port, config.thrift_port, config.thrift2_port), (Some(8180), None, Some(9191)));
+    let cluster = set(&["grampus.port.offset=100", "hbase.cluster.distributed=true"]).unwrap();
+    assert_eq!((cluster.master_port, cluster.zookeeper_port), (16100, 2181), "its ZooKeeper is not ours");
     let error = set(&["grampus.port.offset=60000"]).unwrap_err().to_string();
     assert!(error.contains("above 65535"), "{error}");
 }

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use base::env::{Env, Listener};
-use cell::region::ServerName;
 use console::{Identity, Peers};
 use os::service_manager;
 use regionserver::{Lease, RegionServer, RegionServerParts};
@@ -15,8 +13,8 @@ use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
 
 use super::exit_reporter::ExitReporter;
+use super::name::server_name;
 use super::session;
-use crate::address::advertised_host;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
@@ -50,7 +48,8 @@ async fn serve(process: Process) -> Result<(), String> {
     };
     let rest_listener = crate::rest::bind(&env, &config).await?;
     let thrift_listeners = crate::thrift::bind(&env, &config).await?;
-    let name = server_name(&env, config.region_server_host.as_deref(), &*listener);
+    let (host, key) = (config.region_server_host.as_deref(), "hbase.regionserver.ipc.address");
+    let name = server_name(&env, &config, host, &*listener, key)?;
     let names = session::names(&config);
     let ensemble = session::open(&env, &config).await?;
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
@@ -147,14 +146,4 @@ async fn serve(process: Process) -> Result<(), String> {
     drop(exit_reporter);
     info!("stopped");
     stopped
-}
-
-/// The name of the server that listens on a socket.
-pub(super) fn server_name(env: &Env, host: Option<&str>, listener: &dyn Listener) -> ServerName {
-    let address = listener.local_addr();
-    ServerName {
-        host: advertised_host(host, address.ip()),
-        port: address.port(),
-        start_code: env.clock.now_ms(),
-    }
 }

@@ -22,8 +22,17 @@ pub(crate) fn quorum(config: &Config) -> String {
         true => server.to_string(),
         false => format!("{server}:{}", config.zookeeper_port),
     };
-    let servers = config.zookeeper_quorum.split(',').map(str::trim).filter(|server| !server.is_empty());
-    servers.map(with_port).collect::<Vec<_>>().join(",")
+    servers(config).map(with_port).collect::<Vec<_>>().join(",")
+}
+
+/// The hosts of the ZooKeeper servers of the configuration.
+pub(super) fn quorum_hosts(config: &Config) -> Vec<&str> {
+    servers(config).map(|server| server.rsplit_once(':').map_or(server, |(host, _)| host)).collect()
+}
+
+/// Each with or without a port.
+fn servers(config: &Config) -> impl Iterator<Item = &str> {
+    config.zookeeper_quorum.split(',').map(str::trim).filter(|server| !server.is_empty())
 }
 
 /// The options of the session, from the configuration.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
@@ -80,6 +81,21 @@ impl Env {
     /// Starts `task` on the threads of `class`.
     pub fn spawn(&self, class: TaskClass, task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
         self.spawner.spawn_with(class, Box::new(move || Box::pin(task)))
+    }
+
+    /// Runs `work` as a task of `class`, and waits for its end. The task continues if the caller
+    /// stops waiting. Returns `None` if the task panicked.
+    pub async fn run_to_end<T: Send + 'static>(
+        &self,
+        class: TaskClass,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (send, done) = oneshot::channel();
+        self.spawn(class, async move {
+            // The caller may have gone.
+            let _ = send.send(work.await);
+        });
+        done.await.ok()
     }
 
     /// Waits for `future` for at most `limit`. Returns `None` on a timeout, after dropping the

@@ -29,7 +29,6 @@ use cell::mutation::Durability;
 use fs::{FilePath, FileReader, FileSystem, IoClass, Purpose, SyncLevel};
 use hfile::{OpenOptions, Reader, Walk};
 use layout::{BulkLoadRecord, LoadedFile};
-use tokio::sync::oneshot;
 use tracing::{info, warn};
 use wal::marker::{self, FamilyFiles};
 
@@ -123,13 +122,9 @@ impl Region {
     /// error except [`Error::Log`], no file was added.
     pub async fn bulk_load(&self, load: BulkLoad) -> Result<bool> {
         let this = self.this.upgrade().ok_or_else(|| self.not_serving())?;
-        let (send, done) = oneshot::channel();
-        self.services.env.spawn(TaskClass::Background, async move {
-            let loaded = this.load_files(&load).await;
-            // The caller may have gone.
-            let _ = send.send(loaded);
-        });
-        done.await.unwrap_or_else(|_| Err(Error::log("a bulk load was interrupted by a panic")))
+        let loading = async move { this.load_files(&load).await };
+        let loaded = self.services.env.run_to_end(TaskClass::Background, loading).await;
+        loaded.unwrap_or_else(|| Err(Error::log("a bulk load was interrupted by a panic")))
     }
 
     async fn load_files(&self, load: &BulkLoad) -> Result<bool> {

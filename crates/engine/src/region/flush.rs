@@ -20,11 +20,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use base::env::TaskClass;
 use bytes::Bytes;
 use tracing::{debug, warn};
 use wal::marker::{FamilyFiles, FlushStep};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::instruments::FlushWork;
 use crate::memstore::Memstore;
 use crate::region::output::{OutputFile, OutputSource};
@@ -57,7 +58,8 @@ pub enum Flushed {
 impl Region {
     /// Writes all memstores to files. When this returns, all writes that were visible at the call
     /// are in durable files. A failed flush is retried with increasing waits
-    /// ([`flush_retries`](crate::region::RegionOptions::flush_retries)).
+    /// ([`flush_retries`](crate::region::RegionOptions::flush_retries)). Continues if the caller stops
+    /// waiting: a file in the store's directory that no view has would be read after the next open.
     ///
     /// # Errors
     /// The error of the last attempt. The snapshot stays readable, and the next call resumes the
@@ -65,7 +67,7 @@ impl Region {
     ///
     /// [`Error::Log`]: crate::Error::Log
     pub async fn flush(&self) -> Result<Flushed> {
-        self.flush_stores(&self.all_families(), self.options().flush_retries).await
+        self.flush_to_end(self.all_families()).await
     }
 
     /// Flushes some families only. The log keeps the edits of the other families.
@@ -77,7 +79,14 @@ impl Region {
         for family in families {
             wanted[self.store_of(family)?] = true;
         }
-        self.flush_stores(&wanted, self.options().flush_retries).await
+        self.flush_to_end(wanted).await
+    }
+
+    async fn flush_to_end(&self, wanted: Vec<bool>) -> Result<Flushed> {
+        let this = self.this.upgrade().ok_or_else(|| self.not_serving())?;
+        let flushing = async move { this.flush_stores(&wanted, this.options().flush_retries).await };
+        let flushed = self.services.env.run_to_end(TaskClass::Background, flushing).await;
+        flushed.unwrap_or_else(|| Err(Error::log("a flush was interrupted by a panic")))
     }
 
     /// [`Region::flush`] with a single attempt.

@@ -1,8 +1,8 @@
 //! What clients wrote and read, and the checks of it.
 //!
-//! A *version* of a row is one put of all its families, with the version as timestamp. So the
-//! newest put wins, whatever the clocks of the servers show. In addition, each row has a counter
-//! that clients increment. The checks are, for each row:
+//! A *version* of a row is one put or delete of all its families, with the version as timestamp. So
+//! the newest one wins, whatever the clocks of the servers show. In addition, each row has a counter
+//! that clients increment and that is not deleted. The checks are, for each row:
 //!
 //! * a read that begins after a write was acknowledged sees this write or a newer one;
 //! * a read sees at least what reads that had ended before it began have seen;
@@ -14,9 +14,11 @@
 //!   executed again: as in HBase, nonces survive a restart only in logs, which are removed when all
 //!   their edits are flushed.
 //!
-//! A write whose result is unknown may be visible or not, and may become visible late.
+//! A write whose result is unknown may be visible or not, and may become visible late. So a row with
+//! such a put is not deleted any more: as in HBase, a put that is executed after a compaction has
+//! removed the newer delete marker becomes visible.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A violated invariant.
@@ -37,7 +39,8 @@ impl std::fmt::Display for Violation {
 /// A row as a client read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadRow {
-    /// For each family, the version of its value; 0 if it has none.
+    /// For each family, the version of its value; 0 if it has none, which may be the result of a
+    /// delete.
     pub versions: Vec<u64>,
     /// The counter; 0 if it does not exist.
     pub counter: u64,
@@ -78,6 +81,10 @@ pub struct Counts {
 struct RowHistory {
     /// The newest version that was begun.
     begun_version: u64,
+    /// The versions that are deletes.
+    deletes: BTreeSet<u64>,
+    /// Puts that were begun and not acknowledged.
+    pending_puts: u64,
     /// Increments that were begun.
     begun_increments: u64,
     /// Increments that were acknowledged.
@@ -98,11 +105,30 @@ impl History {
         let mut state = self.lock();
         let history = state.rows.entry(row.clone()).or_default();
         history.begun_version += 1;
+        history.pending_puts += 1;
         history.begun_version
     }
 
     /// The put of a version was acknowledged.
     pub fn end_put(&self, row: &Arc<str>, version: u64) {
+        self.lock().row(row).pending_puts -= 1;
+        self.end_version(row, version);
+    }
+
+    /// Begins a delete; returns its version. `None` if a put of the row has no result yet.
+    pub fn begin_delete(&self, row: &Arc<str>) -> Option<u64> {
+        let mut state = self.lock();
+        let history = state.rows.entry(row.clone()).or_default();
+        if history.pending_puts > 0 {
+            return None;
+        }
+        history.begun_version += 1;
+        history.deletes.insert(history.begun_version);
+        Some(history.begun_version)
+    }
+
+    /// The put or delete of a version was acknowledged.
+    pub fn end_version(&self, row: &Arc<str>, version: u64) {
         let mut state = self.lock();
         state.counts.writes += 1;
         let floor = &mut state.row(row).floor;
@@ -154,8 +180,8 @@ impl History {
         }
     }
 
-    /// A put has no result: it may have been executed, or may be executed later.
-    pub fn lose_put(&self) {
+    /// A put or a delete has no result: it may have been executed, or may be executed later.
+    pub fn lose_version(&self) {
         self.lock().counts.unknown += 1;
     }
 
@@ -182,7 +208,7 @@ impl History {
         state.counts.reads += 1;
         let history = state.rows.entry(row.clone()).or_default();
         let violated = history.check(floor, read);
-        let version = read.versions.first().copied().unwrap_or(0);
+        let version = history.version_of(floor, read);
         history.floor.version = history.floor.version.max(version);
         history.floor.counter = history.floor.counter.max(read.counter);
         if let Some((invariant, found)) = violated {
@@ -226,11 +252,24 @@ impl RowHistory {
         self.begun_increments + self.repeated_max
     }
 
+    /// The version that a read has seen. If the row had no values, it is the first delete that was
+    /// not excluded by `floor`; 0 if there is none.
+    fn version_of(&self, floor: Floor, read: &ReadRow) -> u64 {
+        match read.versions.first().copied().unwrap_or(0) {
+            0 if floor.version > 0 => self.deletes.range(floor.version..).next().copied().unwrap_or(0),
+            version => version,
+        }
+    }
+
     fn check(&self, floor: Floor, read: &ReadRow) -> Option<(&'static str, String)> {
-        let version = read.versions.first().copied().unwrap_or(0);
-        if read.versions.iter().any(|other| *other != version) {
+        let value = read.versions.first().copied().unwrap_or(0);
+        if read.versions.iter().any(|other| *other != value) {
             return Some(("rows are written as a whole", format!("versions {:?}", read.versions)));
         }
+        if self.deletes.contains(&value) {
+            return Some(("only written values are read", format!("version {value} is a delete")));
+        }
+        let version = self.version_of(floor, read);
         for (what, value, floor, begun) in [
             ("version", version, floor.version, self.begun_version),
             ("counter", read.counter, floor.counter, self.counter_max()),
@@ -291,6 +330,37 @@ mod tests {
         let violations = violated(|history| {
             let floors = history.begin_scan();
             history.end_read(&row(), floors[&row()], &ReadRow::default());
+        });
+        assert_eq!(violations, ["acknowledged writes are visible"]);
+    }
+
+    #[test]
+    fn a_deleted_row_stays_deleted_until_a_later_put() {
+        let violations = violated(|history| {
+            let before = history.begin_read(&row());
+            // A put has no result yet.
+            assert_eq!(history.begin_delete(&row()), None);
+            history.end_put(&row(), 1);
+            history.end_put(&row(), 3);
+            let deleted = history.begin_delete(&row()).unwrap();
+            // Visible before it is acknowledged.
+            history.end_read(&row(), before, &read(0, 0));
+            history.end_version(&row(), deleted);
+            history.end_read(&row(), history.begin_read(&row()), &read(0, 0));
+            let later = history.begin_put(&row());
+            history.end_read(&row(), history.begin_read(&row()), &read(later, 0));
+        });
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+
+    #[test]
+    fn a_put_that_returns_after_its_delete_is_found() {
+        let violations = violated(|history| {
+            history.end_put(&row(), 1);
+            history.end_put(&row(), 3);
+            history.begin_delete(&row()).unwrap();
+            history.end_read(&row(), history.begin_read(&row()), &read(0, 0));
+            history.end_read(&row(), history.begin_read(&row()), &read(3, 0));
         });
         assert_eq!(violations, ["acknowledged writes are visible"]);
     }

@@ -29,6 +29,8 @@ const TASKS: usize = 2;
 const PAUSE_MAX: Duration = Duration::from_millis(60);
 /// Percentage of writes among the operations, unless it is set.
 const WRITE_PERCENT: u64 = 60;
+/// Percentage of deletes among the writes, if no put of the row is in progress.
+const DELETE_PERCENT: u64 = 15;
 /// How much longer than the other tasks a task without cached locations pauses.
 const VISITOR_PAUSE: u32 = 3;
 /// Maximum length of a value, in addition to its text.
@@ -260,6 +262,7 @@ impl Worker {
         let row = &self.workload.rows[self.random.index(ROWS)];
         let (number, writes) = (self.random.below(100), self.workload.write_percent);
         let result = match number {
+            _ if number < writes * DELETE_PERCENT / 100 => self.delete(row).await,
             _ if number < writes * 3 / 4 => self.put(row).await,
             _ if number < writes => self.increment(row).await,
             0..95 => self.workload.get(&self.table, row).await.map_err(|error| ("get", error)),
@@ -305,8 +308,30 @@ impl Worker {
                 Ok(())
             }
             Err(error) => {
-                self.workload.history.lose_put();
+                self.workload.history.lose_version();
                 Err(("put", error))
+            }
+        }
+    }
+
+    /// Deletes all versions of a row up to a new one, or writes the row if a put is in progress.
+    async fn delete(&self, row: &Arc<str>) -> Result<(), (&'static str, client::Error)> {
+        let Some(version) = self.workload.history.begin_delete(row) else { return self.put(row).await };
+        self.detail("begins delete", row, version);
+        let marker = |family: &&[u8]| {
+            KeyValue::new(row.as_bytes(), family, VERSION, version as i64, CellType::DeleteColumn, b"")
+        };
+        let row_key = Bytes::copy_from_slice(row.as_bytes());
+        let delete = Mutation::delete(row_key, FAMILIES.iter().map(marker).collect());
+        match self.table.mutate(&delete).await {
+            Ok(()) => {
+                self.detail("ends delete", row, version);
+                self.workload.history.end_version(row, version);
+                Ok(())
+            }
+            Err(error) => {
+                self.workload.history.lose_version();
+                Err(("delete", error))
             }
         }
     }

@@ -234,7 +234,13 @@ impl RegionServer {
                 transition: vec![transition],
             };
             match self.master().report_region_state_transition(request).await {
-                Ok(answer) => return self.close_if_rejected(info, code, answer.error_message).await,
+                Ok(answer) => {
+                    if let Some(why) = answer.error_message {
+                        error!(region = %encoded, ?code, why, "the master rejected a region transition");
+                        self.close_rejected(&encoded, code, id).await;
+                    }
+                    return;
+                }
                 Err(error) => {
                     warn!(region = %encoded, ?code, %error, "cannot report region transition to master; retrying");
                     self.env().clock.sleep(REPORT_PAUSE).await;
@@ -243,15 +249,15 @@ impl RegionServer {
         }
     }
 
-    /// Closes a region again if the master rejected the report that it is open.
-    async fn close_if_rejected(&self, info: &RegionInfo, code: TransitionCode, refused: Option<String>) {
-        let Some(why) = refused else { return };
-        error!(region = %info.encoded_name(), ?code, why, "the master rejected a region transition");
+    /// Closes a region again whose report, that order `id` opened it, was rejected by the master. If
+    /// a newer order has come, the rejection is late: the region may have moved away and back.
+    async fn close_rejected(&self, encoded: &str, code: TransitionCode, id: i64) {
         if code == TransitionCode::Opened
-            && let Some(region) = self.regions().begin_closing(&info.encoded_name(), None)
+            && !self.orders().is_outdated(encoded, id)
+            && let Some(region) = self.regions().begin_closing(encoded, None)
         {
             self.close(&region).await;
-            self.regions().end_closing(&info.encoded_name());
+            self.regions().end_closing(encoded);
         }
     }
 }

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use base::BoxFuture;
+use base::env::Clock;
 use cell::region::{RegionInfo, ServerName};
 
 use fs::{FilePath, FileSystem};
@@ -24,6 +25,7 @@ use wal::Ending;
 use wal::recovery::{Damage, IndexedLog, LogIndex, RegionReader};
 
 use crate::error::{Error, Result};
+use crate::region::log_close_of_unopened;
 use crate::replay::Entries;
 
 /// The option with which an operator accepts the loss of edits in a damaged log.
@@ -254,12 +256,34 @@ impl RecoveredLogs {
         }
     }
 
+    /// Discards the edits that the old logs have of a region, because its contents were replaced
+    /// while it was not open. `log` is the current log of its server. Does nothing if the region was
+    /// closed since the start. Returns when this is durable.
+    ///
+    /// # Errors
+    /// The error of the log.
+    pub async fn discard(&self, log: &wal::Log, info: &RegionInfo, clock: &dyn Clock) -> Result<()> {
+        let encoded = info.encoded_name();
+        let known = self.index.region(&encoded);
+        if self.is_closed(&encoded) || (known.is_none() && self.index.damaged_parts().is_empty()) {
+            return Ok(());
+        }
+        let newest = known.map_or(0, |region| region.highest_seq_id);
+        log_close_of_unopened(log, info, newest, clock).await?;
+        self.mark_closed(&encoded);
+        log.forget_region(&encoded);
+        Ok(())
+    }
+
+    fn is_closed(&self, encoded: &str) -> bool {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner).contains(encoded)
+    }
+
     /// The entries of a region in the old logs. There are none if the region was closed since the
     /// start.
     pub fn entries_of(&self, fs: Arc<dyn FileSystem>, info: &RegionInfo) -> Box<dyn Entries> {
         let encoded = info.encoded_name();
-        let is_closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner).contains(&encoded);
-        if is_closed {
+        if self.is_closed(&encoded) {
             return Box::new(crate::replay::NoEntries);
         }
         let existed_at_start = info.region_id < self.until_ms;
@@ -275,22 +299,24 @@ impl RecoveredLogs {
     }
 }
 
-/// The entries of one region in the logs of several dead servers, one server after the other.
-pub struct EntriesOfServers {
+/// The entries of one region from several sources, one source after the other: the logs of dead
+/// servers, and `recovered.edits`.
+pub struct JoinedEntries {
     parts: Vec<Box<dyn Entries>>,
     // Index of the part being read.
     current: usize,
 }
 
-impl EntriesOfServers {
-    /// Joins the entries in the logs of each server. The order does not matter, because entries
-    /// carry sequence ids.
-    pub fn new(parts: Vec<Box<dyn Entries>>) -> EntriesOfServers {
-        EntriesOfServers { parts, current: 0 }
+impl JoinedEntries {
+    /// Joins the entries in the logs of each server, from the server that had the region first to
+    /// the one that had it last. So memory can be flushed during the replay.
+    pub fn new(mut parts: Vec<Box<dyn Entries>>) -> JoinedEntries {
+        parts.sort_by_key(|part| part.lowest_to_come());
+        JoinedEntries { parts, current: 0 }
     }
 }
 
-impl Entries for EntriesOfServers {
+impl Entries for JoinedEntries {
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<wal::Entry>>> {
         Box::pin(async move {
             while let Some(part) = self.parts.get_mut(self.current) {
@@ -301,6 +327,10 @@ impl Entries for EntriesOfServers {
             }
             Ok(None)
         })
+    }
+
+    fn lowest_to_come(&self) -> Option<u64> {
+        self.parts.get(self.current..)?.iter().filter_map(|part| part.lowest_to_come()).min()
     }
 
     fn check(&self, flushed: u64) -> Result<()> {
@@ -322,6 +352,10 @@ struct OldLogEntries {
 impl Entries for OldLogEntries {
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<wal::Entry>>> {
         Box::pin(self.reader.next())
+    }
+
+    fn lowest_to_come(&self) -> Option<u64> {
+        self.reader.lowest_in_later_logs()
     }
 
     fn check(&self, flushed: u64) -> Result<()> {

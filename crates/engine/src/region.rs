@@ -36,6 +36,7 @@ mod options;
 mod output;
 mod read;
 mod reader;
+mod recovered_edits;
 mod row_reader;
 mod split;
 mod split_policy;
@@ -62,16 +63,17 @@ use wal::marker::MarkedRegion;
 
 pub use bulk_load::{BulkFile, BulkLoad, BulkSource, MovableFile};
 pub use change::Changed;
+pub(crate) use close::log_close_of_unopened;
 pub use compact::{CompactionKind, CompactionThrottle, SelectedCompaction, Unthrottled};
 pub(crate) use files::{FileCache, open_files, open_listed, partition_replaced};
 pub use flush::Flushed;
 pub use maintenance::{FlushReason, Maintenance, NoMaintenance};
 pub use metrics::{RegionMetrics, StoreMetrics};
 pub use open::Opening;
-pub(crate) use open::recovered_edits;
 pub use options::RegionOptions;
 pub(crate) use read::limit_to_region;
 pub use reader::RegionReader;
+pub(crate) use recovered_edits::recovered_edits;
 pub use row_reader::{BatchReader, RowReader};
 pub use split_policy::SplitOptions;
 pub use storage_policy::StoragePolicies;
@@ -205,6 +207,40 @@ impl NewEdit {
             cluster_ids: None,
             durability: Durability::SyncWal,
         }
+    }
+
+    /// The edit as the log takes it, for the region that `markers` names.
+    fn into_log(
+        self,
+        markers: &MarkedRegion,
+        region: Arc<str>,
+        scopes: Arc<[wal::Scope]>,
+        listener: Arc<Mvcc>,
+    ) -> wal::Edit {
+        wal::Edit {
+            region,
+            table: markers.table.clone(),
+            seq_id: self.seq_id,
+            write_time_ms: self.write_time_ms,
+            cells: self.cells,
+            cell_count: self.cell_count,
+            nonce: self.nonce,
+            scopes: if self.is_replicated { scopes } else { Arc::default() },
+            cluster_ids: self.cluster_ids,
+            logged: self.durability != Durability::SkipWal,
+            forced: self.durability == Durability::FsyncWal,
+            listener,
+        }
+    }
+}
+
+/// The region as markers in the log name it.
+fn marked(info: &RegionInfo) -> MarkedRegion {
+    MarkedRegion {
+        table: info.table.to_string().into(),
+        encoded: info.encoded_name().into(),
+        name: info.name(),
+        start_key: info.start_key.clone(),
     }
 }
 
@@ -397,20 +433,8 @@ impl Region {
     }
 
     fn append_edit(&self, edit: NewEdit) {
-        self.services.log.append(wal::Edit {
-            region: self.encoded.clone(),
-            table: self.markers.table.clone(),
-            seq_id: edit.seq_id,
-            write_time_ms: edit.write_time_ms,
-            cells: edit.cells,
-            cell_count: edit.cell_count,
-            nonce: edit.nonce,
-            scopes: if edit.is_replicated { self.scopes.clone() } else { Arc::default() },
-            cluster_ids: edit.cluster_ids,
-            logged: edit.durability != Durability::SkipWal,
-            forced: edit.durability == Durability::FsyncWal,
-            listener: self.mvcc.clone(),
-        });
+        let (region, listener) = (self.encoded.clone(), self.mvcc.clone());
+        self.services.log.append(edit.into_log(&self.markers, region, self.scopes.clone(), listener));
     }
 
     fn request_flush(&self, reason: FlushReason) {

@@ -24,6 +24,12 @@ pub trait Entries: Send {
     /// The next entry; `None` at the end.
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<Entry>>>;
 
+    /// A lower limit of the sequence ids of later entries. `None`: they are not less than those of
+    /// the entries that were returned, except for entries that occur twice.
+    fn lowest_to_come(&self) -> Option<u64> {
+        None
+    }
+
     /// Checks that no entry of the region is missing. The region's files hold all edits up to
     /// `flushed`, so entries up to there may be missing.
     ///
@@ -44,6 +50,10 @@ impl Entries for wal::LogReader {
 impl Entries for wal::recovery::RegionReader {
     fn next(&mut self) -> BoxFuture<'_, wal::Result<Option<Entry>>> {
         Box::pin(wal::recovery::RegionReader::next(self))
+    }
+
+    fn lowest_to_come(&self) -> Option<u64> {
+        self.lowest_in_later_logs()
     }
 }
 

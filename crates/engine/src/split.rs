@@ -184,7 +184,8 @@ async fn files_of(
     let inventory = root.read_inventory(fs, parent).await?;
     for family in table.families.keys() {
         layout::store::check_family(&root.region_dir(parent), family)?;
-        for file in open_files(&RenameTracker, fs, root, None, parent, inventory.as_ref(), family).await? {
+        let opened = open_files(&RenameTracker, fs, root, None, parent, inventory.as_ref(), family).await?;
+        for file in opened.files {
             parent_files.max_seq_id = parent_files.max_seq_id.max(file.seq_id());
             parent_files.files.push((family.clone(), file));
         }

@@ -27,6 +27,7 @@ use cell::query::Scan;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::FileSystem;
+use layout::store::ListedFile;
 use layout::{RootDir, StoreDir, StoreFileTracker};
 
 use crate::caching::Caching;
@@ -47,6 +48,37 @@ const ERRORS_MAX: u32 = 10;
 const CHANGES_MAX: u32 = 500;
 /// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// Lists the store files of a region that is not open, without those that another file replaces:
+/// they stay in the store if they could not be archived. A file that cannot be read is listed, and
+/// counts as replacing nothing.
+///
+/// # Errors
+/// Errors of the file system.
+pub async fn files_in_use(
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    info: &RegionInfo,
+    family: &[u8],
+) -> Result<Vec<ListedFile>> {
+    let mut listed = root.list_store_files(fs, info, family).await?;
+    if listed.len() < 2 {
+        return Ok(listed);
+    }
+    let mut files = Vec::with_capacity(listed.len());
+    for file in &listed {
+        match open_listed(fs, root, None, info, family, file).await {
+            Ok(file) => files.push(file),
+            Err(
+                Error::Corrupt { .. } | Error::Unsupported { .. } | Error::Fs(fs::Error::NotFound { .. }),
+            ) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (replaced, _) = partition_replaced(files);
+    listed.retain(|file| replaced.iter().all(|replaced| replaced.name() != file.path.name()));
+    Ok(listed)
+}
 
 /// What regions are read with. Clones share the caches.
 #[derive(Clone)]

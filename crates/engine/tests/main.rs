@@ -18,6 +18,7 @@ mod mob;
 mod model;
 mod reads;
 mod region;
+mod replay;
 mod second_level_cache;
 mod split;
 mod split_vectors;

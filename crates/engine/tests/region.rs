@@ -497,6 +497,49 @@ fn files_that_another_one_replaces_are_dropped_at_open() {
     });
 }
 
+/// A file that could not be archived when the region opened stays replaced, although the file that
+/// lists it is compacted away.
+#[test]
+fn replaced_files_that_an_open_cannot_archive_stay_replaced() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        let region = &opened.region;
+        one(region, put_at("a", "f", "q", 1, "1")).await.unwrap();
+        region.flush().await.unwrap();
+        one(region, Mutation::delete("a", vec![])).await.unwrap();
+        region.flush().await.unwrap();
+        let scanner = region.scanner(&Scan::default()).unwrap();
+        region.compact(None, CompactionKind::Major).await.unwrap();
+        let crashed = memory.crash(&mut || 0);
+        drop(scanner);
+        let faulty = Faulty::new(Arc::new(crashed.clone()), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at("archive"));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        faulty.heal();
+        for row in ["b", "c"] {
+            one(&opened.region, put(row, "1")).await.unwrap();
+            opened.region.flush().await.unwrap();
+        }
+        opened.region.compact(None, CompactionKind::Major).await.unwrap();
+        opened.region.close().await.unwrap();
+        let reopened = open(&env, Arc::new(crashed), options()).await.unwrap();
+        assert_eq!(values(&reopened.region).await, "b=1 c=1");
+    });
+}
+
+#[test]
+fn a_flush_ends_although_its_caller_has_gone() {
+    run(async {
+        let (opened, faulty, _, env) = open_with_faults().await;
+        one(&opened.region, put("a", "1")).await.unwrap();
+        faulty.add(Rule::new(Fault::Delay(Duration::from_secs(5))).on(Operation::Rename));
+        assert!(env.timeout(Duration::from_secs(1), opened.region.flush()).await.is_none());
+        env.clock.sleep(Duration::from_secs(60)).await;
+        assert_eq!(opened.region.metrics().stores[0].files, 1, "no file is outside of the view");
+        assert_eq!(opened.region.metrics().memstore_data_bytes, 0);
+    });
+}
+
 #[test]
 fn recovered_edits_of_a_split_log_are_replayed_flushed_and_removed() {
     run(async {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use base::env::Env;
 use cell::region::{RegionInfo, ServerName};
 use engine::Region;
-use engine::recovery::{EntriesOfServers, OnDamage, RecoveredLogs};
+use engine::recovery::{JoinedEntries, OnDamage, RecoveredLogs};
 use engine::replay::Entries;
 use fs::FileSystem;
 use layout::RootDir;
@@ -119,7 +119,7 @@ pub(crate) fn joined(own: Box<dyn Entries>, mut dead: Vec<Box<dyn Entries>>) -> 
         return own;
     }
     dead.insert(0, own);
-    Box::new(EntriesOfServers::new(dead))
+    Box::new(JoinedEntries::new(dead))
 }
 
 fn lock<T>(guarded: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -29,6 +29,7 @@ use wire::service::RegionServerStatusService;
 use crate::clock_jumps::{self, ClockInstruments};
 use crate::dead_servers::{self, DeadServers};
 use crate::disk::Disk;
+use crate::errors::java_exception;
 use crate::fatal::{FatalErrors, OnFatal};
 use crate::file_moves::FileMoves;
 use crate::foreign_files::ForeignFiles;
@@ -600,6 +601,20 @@ impl RegionServer {
             self.dead_servers.record_opened(&region);
         }
         Ok(region)
+    }
+
+    /// Discards the edits of regions that are only in the logs of an earlier run, because the
+    /// contents of these regions were replaced while they were not open. Returns when this is
+    /// durable.
+    ///
+    /// # Errors
+    /// The error of the log.
+    pub async fn discard_old_edits(&self, regions: &[RegionInfo]) -> Answer<()> {
+        for info in regions {
+            let discarded = self.recovered.discard(&self.services.log, info, &*self.env().clock).await;
+            discarded.map_err(|error| java_exception(&error))?;
+        }
+        Ok(())
     }
 
     /// The logs of dead servers.

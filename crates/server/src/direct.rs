@@ -3,8 +3,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use cell::region::ServerName;
+use base::BoxFuture;
+use cell::region::{RegionInfo, ServerName};
 use master::Connections;
+use proto::exception::Answer;
 use regionserver::{Admin, LocalCaller, RegionServer};
 use wire::service::{AdminService, ClientService, Remote};
 
@@ -34,5 +36,9 @@ impl Connections for Direct {
 
     fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
         self.services().1.clone()
+    }
+
+    fn discard_old_edits<'a>(&'a self, regions: &'a [RegionInfo]) -> BoxFuture<'a, Answer<()>> {
+        Box::pin(self.services().0.0.discard_old_edits(regions))
     }
 }

@@ -7,8 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::{Env, Listener};
-use cell::region::ServerName;
+use cell::region::{RegionInfo, ServerName};
 use client::Registry;
 use engine::recovery::other_servers_log_dirs;
 use fs::FilePath;
@@ -16,6 +17,7 @@ use layout::RootDir;
 use master::chores::ChoreOptions;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
+use proto::exception::Answer;
 use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
 use roles::services::{INTERNAL_ADMIN_METHODS, Internal, master_services, region_server_services};
 use rpc::{Server, ServerOptions, Service};
@@ -252,5 +254,9 @@ impl Connections for Direct {
 
     fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
         Arc::new(Remote(LocalCaller(self.server())))
+    }
+
+    fn discard_old_edits<'a>(&'a self, regions: &'a [RegionInfo]) -> BoxFuture<'a, Answer<()>> {
+        Box::pin(async move { self.server().discard_old_edits(regions).await })
     }
 }

@@ -139,6 +139,8 @@ pub struct IndexedRegion {
     // The highest sequence id in `ranges`, without those of close markers: after a close, sequence
     // ids may restart at a lower number, because a snapshot was cloned under the same name.
     newest_in_ranges: u64,
+    // The lowest sequence id in `ranges` of each log that has some.
+    lowest_of_logs: Vec<(u32, u64)>,
     // Entries up to this sequence id are skipped when they are read. 0: none.
     skipped_to: u64,
 }
@@ -149,12 +151,21 @@ impl IndexedRegion {
         self.closed_at = seq_id;
         if self.newest_in_ranges < seq_id {
             self.ranges.clear();
+            self.lowest_of_logs.clear();
             self.newest_in_ranges = 0;
         } else {
             // The logs are of several servers, and their entries overlap in time: a log that was
             // created earlier can have entries that are newer than this close, if the region was
             // opened on the server of that log afterwards.
             self.skipped_to = self.skipped_to.max(seq_id);
+        }
+    }
+
+    /// Handles an entry that is in `ranges`.
+    fn record_in_log(&mut self, log: u32, seq_id: u64) {
+        match self.lowest_of_logs.last_mut() {
+            Some((last, lowest)) if *last == log => *lowest = (*lowest).min(seq_id),
+            _ => self.lowest_of_logs.push((log, seq_id)),
         }
     }
 }
@@ -445,6 +456,7 @@ impl IndexBuilder {
             *newest = (*newest).max(key_fields.seq_id);
         }
         let log = self.logs.len() as u32;
+        self.regions[id].1.record_in_log(log, key_fields.seq_id);
         debug_assert!(
             self.regions[id]
                 .1
@@ -482,6 +494,7 @@ impl IndexBuilder {
             let region = std::str::from_utf8(&entry.key.region).expect("checked above");
             let id = self.id_of_name(region, || entry.key.table.clone());
             self.count(id, entry.key.seq_id, entry.end - entry.offset, marker::is_marker(&entry.cells));
+            self.regions[id].1.record_in_log(log, entry.key.seq_id);
             let ranges = &mut self.regions[id].1.ranges;
             if ranges.last().is_none_or(|range| range.log != log) {
                 ranges.push(EntryRange { log, start: 0, len: WHOLE_LOG });
@@ -551,9 +564,11 @@ pub fn read_region(fs: Arc<dyn FileSystem>, index: Arc<LogIndex>, encoded_name: 
         index,
         region: encoded_name.into(),
         ranges: indexed.ranges,
+        lowest_of_logs: indexed.lowest_of_logs,
         skipped_to: indexed.skipped_to,
         current: 0,
         next_at: 0,
+        has_begun: false,
         highest: 0,
         open: OpenLog::Nothing,
     }
@@ -568,8 +583,11 @@ pub struct RegionReader {
     index: Arc<LogIndex>,
     region: Arc<str>,
     ranges: Vec<EntryRange>,
+    lowest_of_logs: Vec<(u32, u64)>,
     // Entries up to this sequence id are skipped.
     skipped_to: u64,
+    // Whether the first entry was requested.
+    has_begun: bool,
     // Index of the range being read.
     current: usize,
     // Offset of the next entry; 0: that of the range's first entry.
@@ -593,6 +611,7 @@ impl RegionReader {
     /// # Errors
     /// [`Error::Damaged`] if an entry that the scan found valid is no longer valid.
     pub async fn next(&mut self) -> Result<Option<Entry>> {
+        self.has_begun = true;
         while let Some(range) = self.ranges.get(self.current).copied() {
             let entry = match range.len {
                 WHOLE_LOG => self.next_of_whole_log(range).await,
@@ -616,6 +635,22 @@ impl RegionReader {
         }
         self.open = OpenLog::Nothing;
         Ok(None)
+    }
+
+    /// A lower limit of the sequence ids in the logs that are not begun yet; `None` if there are
+    /// none. Within a log, sequence ids ascend.
+    ///
+    /// If the logs are of several servers, a later log can have lower sequence ids than earlier
+    /// ones.
+    pub fn lowest_in_later_logs(&self) -> Option<u64> {
+        let begun = self.ranges.get(self.current).map(|range| range.log).filter(|_| self.has_begun);
+        let is_later = |log: u32| match begun {
+            Some(begun) => log > begun,
+            // Nothing was read, or everything.
+            None => !self.has_begun,
+        };
+        let later = self.lowest_of_logs.iter().filter(|(log, _)| is_later(*log));
+        later.map(|(_, lowest)| (*lowest).max(self.skipped_to + 1)).min()
     }
 
     fn is_log_unneeded(&self, log: u32) -> bool {

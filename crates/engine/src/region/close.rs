@@ -1,12 +1,17 @@
 //! Close: writes everything to files, records the close in the log and the directory, and stops
 //! serving.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use base::env::Clock;
+use cell::region::RegionInfo;
 use tracing::info;
+use wal::Log;
 
 use crate::error::Result;
-use crate::region::{Flushed, Region, RegionState};
+use crate::mvcc::Mvcc;
+use crate::region::{Flushed, NewEdit, Region, RegionState, marked};
 
 /// Bytes in memstores above which a close flushes before it refuses writes, to keep the time
 /// without service short (`hbase.hregion.preclose.flush.size`).
@@ -107,4 +112,22 @@ impl Region {
         self.state.store(state as u8, Ordering::Release);
         Ok(())
     }
+}
+
+/// Logs that a region which is not open was closed after its edit `newest`, so that no edit of it up
+/// to that one is ever replayed. Returns when this is durable.
+///
+/// # Errors
+/// The error of the log.
+pub(crate) async fn log_close_of_unopened(
+    log: &Log,
+    info: &RegionInfo,
+    newest: u64,
+    clock: &dyn Clock,
+) -> Result<()> {
+    let (markers, mvcc) = (marked(info), Mvcc::new(newest));
+    let (seq_id, now_ms) = (mvcc.next_seq_id(), clock.now_ms());
+    let edit = NewEdit::marker(seq_id, now_ms, &markers.close(seq_id, &[], None, now_ms));
+    log.append(edit.into_log(&markers, info.encoded_name().into(), Arc::default(), mvcc.clone()));
+    mvcc.wait_visible(seq_id).await
 }

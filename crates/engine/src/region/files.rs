@@ -73,6 +73,15 @@ pub(crate) fn partition_replaced(files: Vec<Arc<StoreFile>>) -> (Vec<Arc<StoreFi
     files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()))
 }
 
+/// The files of a store.
+pub(crate) struct OpenedFiles {
+    pub(crate) files: Vec<Arc<StoreFile>>,
+    /// Names of files that another one replaces, and that are still in the store's directory. The
+    /// output of the next compaction must list them as replaced, too: once the file that lists them
+    /// is compacted away, nothing else does.
+    pub(crate) unarchived: Vec<String>,
+}
+
 /// Opens the files of a family. Archives the files that another file lists as replaced. Without
 /// `cache`, no blocks are cached.
 ///
@@ -87,7 +96,7 @@ pub(crate) async fn open_files(
     info: &RegionInfo,
     inventory: Option<&Inventory>,
     family: &[u8],
-) -> Result<Vec<Arc<StoreFile>>> {
+) -> Result<OpenedFiles> {
     let mut files = Vec::new();
     for listed in tracker.load(StoreDir { fs, root, region: info, family }).await? {
         files.push(open_listed(fs, root, cache, info, family, &listed).await?);
@@ -98,11 +107,13 @@ pub(crate) async fn open_files(
     if let Some(inventory) = inventory {
         root.check_whole(fs, info, family, inventory, (&kept_names, &gone)).await?;
     }
+    let mut unarchived = Vec::new();
     if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
         warn!(region = %info.encoded_name(), names = ?gone, %error,
             "cannot archive compacted files; will retry at the next open");
+        unarchived = gone.iter().map(|name| name.to_string()).collect();
     }
-    Ok(kept)
+    Ok(OpenedFiles { files: kept, unarchived })
 }
 
 impl Region {

@@ -24,7 +24,7 @@ use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use layout::bulk_load::Settled;
 use tracing::{info, warn};
-use wal::marker::{Compaction, FamilyFiles, MarkedRegion};
+use wal::marker::{Compaction, FamilyFiles};
 
 use crate::caching::Caching;
 use crate::compaction::Settings;
@@ -32,11 +32,13 @@ use crate::error::{Error, Result};
 use crate::memstore::Memstore;
 use crate::mob::MobResolver;
 use crate::mvcc::Mvcc;
-use crate::region::files::{FileCache, open_files};
+use crate::recovery::JoinedEntries;
+use crate::region::files::{FileCache, OpenedFiles, open_files};
+use crate::region::recovered_edits::RecoveredEdits;
 use crate::region::split_policy::SplitPolicy;
 use crate::region::write_clock::WriteClock;
 use crate::region::{
-    PublishState, Region, RegionServices, RegionState, compact, durability_of, encode, metrics,
+    PublishState, Region, RegionServices, RegionState, compact, durability_of, encode, marked, metrics,
 };
 use crate::replay::{Entries, Gaps, Replay};
 use crate::row_locks::RowLocks;
@@ -68,7 +70,7 @@ impl Region {
     /// served.
     pub async fn open(services: RegionServices, opening: Opening) -> Result<Arc<Region>> {
         let started = services.env.clock.monotonic();
-        let Opening { info, table, mut entries } = opening;
+        let Opening { info, table, entries } = opening;
         let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
         families.iter().try_for_each(check_codecs)?;
         let fs = services.fs.clone();
@@ -78,13 +80,15 @@ impl Region {
         services.options.storage.apply(&*fs, &services.root, &info, &families).await;
         let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
-        for family in &families {
+        let mut strays = Vec::new();
+        for (at, family) in families.iter().enumerate() {
             let caching = Caching::of(family, &services.options.caching);
             let cache = FileCache { loader: &services.loader, caching };
             let (root, inventory) = (&services.root, inventory.as_ref());
             let files =
                 open_files(&*services.tracker, &*fs, root, Some(cache), &info, inventory, &family.name).await;
-            let files = files.map_err(|error| add_repair_hint(error, &info))?;
+            let OpenedFiles { files, unarchived } = files.map_err(|error| add_repair_hint(error, &info))?;
+            strays.extend(unarchived.into_iter().map(|name| (at, name)));
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
             if let Some(common) = store.rows_common_prefix() {
                 store.active.set_common_prefix(common);
@@ -94,7 +98,11 @@ impl Region {
         let seq_id_file = services.root.read_max_seq_id(&*fs, &info).await?;
         entries.check(stores.iter().map(StoreView::max_file_seq_id).min().unwrap_or(0))?;
         let region = Region::new(services, info, table, families, stores, inventory);
-        let replayed = region.replay(&mut *entries).await?.max(region.replay_recovered_edits().await?);
+        region.strays().extend(strays);
+        let recovered = RecoveredEdits::find(&region.services, &region.info).await?;
+        let files_of_split = recovered.files().to_vec();
+        let replayed = region.replay(&mut JoinedEntries::new(vec![Box::new(recovered), entries])).await?;
+        region.flush_recovered_edits(replayed, &files_of_split).await?;
         let last_used = region.last_used_seq_id(replayed, seq_id_file);
         region.start_serving(last_used, replayed, settled).await?;
         for (at, store) in region.view.load().stores.iter().enumerate() {
@@ -120,12 +128,7 @@ impl Region {
         let instruments = services.instruments.of_region(&info.table, services.env.clock.monotonic());
         let full_name = info.name();
         let encoded: Arc<str> = info.encoded_name().into();
-        let markers = MarkedRegion {
-            table: info.table.to_string().into(),
-            encoded: encoded.to_string().into(),
-            name: full_name.clone(),
-            start_key: info.start_key.clone(),
-        };
+        let markers = marked(&info);
         let (clock, row_clock) = (WriteClock::new(&info.table), services.env.clock.clone());
         let flush_bytes = services.options.flush_bytes_of(&table);
         let site = &services.options.compaction;
@@ -203,7 +206,11 @@ impl Region {
             let bytes = self.report_memstore_bytes(&mut *self.publish_lock()?);
             // On a full disk the edits stay in memory, as before the restart.
             if bytes > self.flush_bytes && self.services.budget.space().has(bytes.saturating_mul(2)) {
-                self.flush_replayed(replay.highest).await?;
+                // The files would promise to hold all edits up to the highest one. If this open
+                // fails, the next one would skip the edits that were not read yet.
+                if entries.lowest_to_come().is_none_or(|lowest| lowest > replay.highest) {
+                    self.flush_replayed(replay.highest).await?;
+                }
             }
         }
         if let Some((first, last)) = replay.gaps.first {
@@ -216,24 +223,18 @@ impl Region {
         Ok(replay.highest)
     }
 
-    /// Replays the files that a log split left in the region's directory. Deletes them when all
-    /// their edits are in files.
-    async fn replay_recovered_edits(&self) -> Result<u64> {
-        let files =
-            recovered_edits(&*self.services.fs, &self.services.root.recovered_edits_dir(&self.info)).await?;
-        let mut highest = 0;
-        for path in &files {
-            let mut log = wal::LogReader::open(&*self.services.fs, path).await?;
-            highest = highest.max(self.replay(&mut log).await?);
+    /// Flushes the edits of `recovered.edits`, which were replayed up to `replayed`, and deletes its
+    /// files.
+    async fn flush_recovered_edits(&self, replayed: u64, files: &[FilePath]) -> Result<()> {
+        if files.is_empty() {
+            return Ok(());
         }
-        if !files.is_empty() {
-            let in_memory = self.view.load().stores.iter().map(|store| store.active.max_seq_id()).max();
-            self.flush_replayed(highest.max(in_memory.unwrap_or(0))).await?;
-            for path in &files {
-                self.services.fs.delete(path).await?;
-            }
+        let in_memory = self.view.load().stores.iter().map(|store| store.active.max_seq_id()).max();
+        self.flush_replayed(replayed.max(in_memory.unwrap_or(0))).await?;
+        for path in files {
+            self.services.fs.delete(path).await?;
         }
-        Ok(highest)
+        Ok(())
     }
 
     /// Finishes a compaction that a log records: drops its inputs, if all outputs exist.
@@ -344,20 +345,4 @@ async fn prepare_directories(
         }
     }
     Ok(())
-}
-
-/// Files of edits that a log split left in a region's directory, by ascending sequence id.
-pub(crate) async fn recovered_edits(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<FilePath>> {
-    if fs.stat(dir).await?.is_none() {
-        return Ok(Vec::new());
-    }
-    let mut numbered: Vec<(u64, FilePath)> = Vec::new();
-    for status in fs.list(dir).await?.into_iter().filter(|status| !status.is_dir) {
-        // The name is the greatest sequence id in the file. HBase marks some with a minus sign.
-        if let Ok(number) = status.name.trim_start_matches('-').parse() {
-            numbered.push((number, dir.join(&status.name)));
-        }
-    }
-    numbered.sort();
-    Ok(numbered.into_iter().map(|(_, path)| path).collect())
 }

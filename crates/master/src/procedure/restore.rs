@@ -85,7 +85,7 @@ pub(super) async fn clone(context: &Context, plan: &TablePlan, snapshot: &str) -
     if !tables.has_regions(name, &plan.regions).await? || plan.regions.is_empty() {
         let links = links(&whole_manifest(context, snapshot).await?, name)?;
         // A dropped table may have had regions of the same names, with edits in logs.
-        context.recoveries.record_closed(&plan.regions).await?;
+        discard_old_edits(context, &plan.regions).await?;
         let cloned = tables.root().clone_table(tables.fs(), &plan.table, &plan.regions, &links);
         cloned.await.map_err(file_exception)?;
     }
@@ -105,7 +105,7 @@ pub(super) async fn restore(
     replaced.await.map_err(file_exception)?;
     // If a region has edits that are only in logs, because it could not be opened, they were made
     // before the restore.
-    context.recoveries.record_closed(&plan.regions).await?;
+    discard_old_edits(context, &plan.regions).await?;
     let known = context.assignment.regions_in_meta(name).into_iter();
     let replaced_regions: Vec<_> = known.filter(|region| !plan.regions.contains(region)).collect();
     context.meta.replace_regions(name, &plan.regions, &replaced_regions).await?;
@@ -117,6 +117,13 @@ pub(super) async fn restore(
     }
     tables.put((*plan.table).clone(), TableState::Disabled);
     Ok(())
+}
+
+/// Discards edits of regions whose contents are replaced, which logs may still have if a region could
+/// not be opened since its server died.
+async fn discard_old_edits(context: &Context, regions: &[RegionInfo]) -> Result<(), JavaException> {
+    context.recoveries.record_closed(regions).await?;
+    context.connections.discard_old_edits(regions).await
 }
 
 /// Refuses an expired snapshot, because the cleaner may remove it at any time. The cleaner does not

@@ -171,7 +171,8 @@ async fn closed_region_files(
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let mut families = Vec::new();
     for family in table.families.keys() {
-        let listed = root.list_store_files(fs, region, family).await.map_err(file_exception)?;
+        let listed = engine::stored::files_in_use(fs, root, region, family).await;
+        let listed = listed.map_err(|error| JavaException::io(error.to_string()))?;
         let files = listed.into_iter().map(|file| SnapshotFile {
             name: file.path.name().into(),
             len: Some(file.len),

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::Env;
 use bytes::Bytes;
 use cell::mutation::Mutation;
 use cell::query::Scan;
-use cell::region::ServerName;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
@@ -42,6 +43,7 @@ type Services = (Arc<dyn AdminService>, Arc<dyn ClientService>);
 #[derive(Default)]
 struct Direct {
     first: OnceLock<Services>,
+    first_server: OnceLock<Arc<RegionServer>>,
     added: Mutex<HashMap<ServerName, Services>>,
 }
 
@@ -82,6 +84,10 @@ impl Connections for Direct {
 
     fn client(&self, server: &ServerName) -> Arc<dyn ClientService> {
         self.services(server).1
+    }
+
+    fn discard_old_edits<'a>(&'a self, regions: &'a [RegionInfo]) -> BoxFuture<'a, Answer<()>> {
+        Box::pin(async move { self.first_server.get().unwrap().discard_old_edits(regions).await })
     }
 }
 
@@ -156,6 +162,7 @@ impl Cluster {
         let server = RegionServer::start(server).await.map_err(text)?;
         let connections = Arc::new(Direct::default());
         assert!(connections.first.set(services(&server)).is_ok());
+        assert!(connections.first_server.set(server.clone()).is_ok());
         let coordinator = MemoryCoordinator::new(env);
         let master = Master::new(MasterParts {
             env: env.clone(),
@@ -288,6 +295,14 @@ impl Cluster {
         let cell =
             KeyValue::new(&row, family.as_bytes(), b"q", LATEST_TIMESTAMP, CellType::Put, value.as_bytes());
         region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await.unwrap();
+    }
+
+    /// Deletes a row.
+    pub async fn delete(&self, table: &TableName, row: &str) {
+        let row = Bytes::copy_from_slice(row.as_bytes());
+        let regions = self.regions(table);
+        let region = regions.iter().find(|region| region.info().contains(&row)).expect("a region");
+        region.batch_atomic(vec![Mutation::delete(row, vec![])]).await.unwrap();
     }
 
     /// Like `put`, but retries while regions are being moved or split.

@@ -208,6 +208,72 @@ fn reverted_edits_are_not_replayed_from_the_log() {
     });
 }
 
+/// A standalone server was killed, and its regions cannot be opened since. Their edits, which only
+/// logs have, were made before the restore.
+#[test]
+fn edits_of_regions_that_cannot_be_opened_are_reverted_by_a_restore() {
+    let disk = MemoryFs::new();
+    run(async {
+        let env = env(1);
+        let cluster = Cluster::start(&env, Arc::new(disk.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        cluster.put(&name(), "c", "f", "later").await;
+    });
+    let image = disk.crash(&mut || 0);
+    run(async {
+        let env = env(2);
+        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        let faulty = Faulty::new(Arc::new(image.clone()), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::List).at("data/default/t/"));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        assert!(cluster.regions(&name()).is_empty(), "no region can be opened");
+        disable(&cluster).await;
+        faulty.heal();
+        cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+        cluster.put(&name(), "d", "f", "new").await;
+    });
+    // The logs of both runs are replayed.
+    let image = image.crash(&mut || 0);
+    run(async {
+        let env = env(3);
+        env.clock.sleep(std::time::Duration::from_secs(7200)).await;
+        let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
+        let cells = cluster.cells(&name()).await;
+        assert_eq!(cells.len(), ROWS.len() + 1, "{cells:?}");
+        assert!(
+            cells.contains(&"d/f=new".to_string()) && !cells.contains(&"c/f=later".to_string()),
+            "{cells:?}"
+        );
+    });
+}
+
+/// A file that was compacted away and could not be archived is not part of a snapshot.
+#[test]
+fn a_snapshot_of_a_disabled_table_has_no_replaced_files() {
+    run(async {
+        let env = env(1);
+        let disk = MemoryFs::new();
+        let faulty = Faulty::new(Arc::new(disk.clone()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        for region in cluster.regions(&name()) {
+            region.flush().await.unwrap();
+        }
+        cluster.delete(&name(), "a").await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at("archive"));
+        major_compact(&cluster, &name()).await;
+        let expected = cluster.cells(&name()).await;
+        disable(&cluster).await;
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        faulty.heal();
+        cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+        assert_eq!(cluster.cells(&cloned()).await, expected);
+    });
+}
+
 #[test]
 fn edits_of_a_region_that_was_being_disabled_at_a_kill_are_reverted_by_a_restore() {
     let disk = MemoryFs::new();

@@ -34,8 +34,14 @@ pub enum Command {
     /// Start the server: master and region server in this process (default)
     Start(ServerArguments),
     /// Start a master of a cluster; several may run, and one of them is active
+    ///
+    /// All processes of a cluster need the same hbase.zookeeper.quorum, the ZooKeeper servers, and
+    /// hbase.rootdir, the data directory (--data). docs/cluster.md describes the setup.
     Master(ServerArguments),
     /// Start a region server of a cluster
+    ///
+    /// All processes of a cluster need the same hbase.zookeeper.quorum, the ZooKeeper servers, and
+    /// hbase.rootdir, the data directory (--data). docs/cluster.md describes the setup.
     #[command(name = "regionserver")]
     RegionServer(ServerArguments),
     /// Start an interactive shell with the commands of HBase's shell
@@ -150,7 +156,7 @@ pub struct GenerateArguments {
 /// Options that select and configure a server.
 #[derive(Debug, Default, Args)]
 pub struct ServerArguments {
-    /// Data directory [default: ./grampus-data]
+    /// Data directory, or in a cluster hdfs://NAMESERVICE/PATH [default: ./grampus-data]
     #[arg(long, value_name = "DIR", env = "GRAMPUS_DATA")]
     pub data: Option<PathBuf>,
     /// Directory that contains hbase-site.xml; its keys have the same meaning as in HBase
@@ -160,6 +166,8 @@ pub struct ServerArguments {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub overrides: Vec<String>,
     /// Add N to every port, so that several servers can run on one machine
+    ///
+    /// With hbase.cluster.distributed=true, the port of the ZooKeeper servers does not change.
     #[arg(long, value_name = "N")]
     pub port_offset: Option<u16>,
     /// Address to listen on, for all ports [default: 127.0.0.1]
@@ -167,7 +175,11 @@ pub struct ServerArguments {
     /// The server performs no authentication. Bind to other addresses only on a trusted network.
     #[arg(long, value_name = "ADDRESS", env = "GRAMPUS_BIND")]
     pub bind: Option<IpAddr>,
-    /// Host name or address that the server advertises to clients
+    /// Host name or address under which clients connect to this server
+    ///
+    /// In a cluster, the other processes connect under it too, and it is part of the server's name.
+    /// Default: localhost if the server listens on loopback, this machine's name if it listens on
+    /// all addresses, and otherwise the address that it listens on.
     #[arg(long, value_name = "HOST", env = "GRAMPUS_HOST")]
     pub host: Option<String>,
 }

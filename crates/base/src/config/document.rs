@@ -33,8 +33,8 @@ const UNSAFE_HEAD: &str = "\
 
 Grampus does not support what these HBase keys promise. A server that ignored them would be less safe than its operator
 believes, or would serve other data. So startup fails with exit status 1 and one error line per key. It does not fail for
-an accepted value, or if `grampus.unsafe.ignore.keys` lists the key. `*` matches any text. An `hbase.rootdir` outside the
-local file system also stops the start.
+an accepted value, or if `grampus.unsafe.ignore.keys` lists the key. `*` matches any text. The start also stops if
+`hbase.rootdir` is on an unsupported file system: one process needs a local directory, a cluster also supports `hdfs://`.
 
 | key | promise | accepted values |
 | --- | --- | --- |

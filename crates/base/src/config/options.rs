@@ -19,14 +19,15 @@ options! {
         /// Root directory of all stored data.
         ///
         /// Created at the first start. An existing directory must be empty or contain the data of
-        /// Grampus. Otherwise the server does not start.
+        /// Grampus. Otherwise the server does not start. All processes of a cluster need the same
+        /// value; for `hdfs://`, see `docs/hdfs.md`.
         root: RootUri = "hbase.rootdir", "./grampus-data", root_uri;
         /// Directory of the logs, if they are on another disk than the root directory. Empty: below
         /// the root directory.
         ///
-        /// It must not be below the root directory. To change it, stop all servers, move the
-        /// directories `WALs`, `oldWALs`, `MasterData/WALs` and `MasterData/oldWALs`, and start
-        /// again.
+        /// It must not be below the root directory. Both are local, or both are on HDFS. To change
+        /// it, stop all servers, move the directories `WALs`, `oldWALs`, `MasterData/WALs` and
+        /// `MasterData/oldWALs`, and start again.
         wal_dir: Option<RootUri> = "hbase.wal.dir", "", root_uri_or_none;
         /// Storage tiers, from the fastest to the slowest, separated by semicolons. Empty: all
         /// files are in the root directory.
@@ -92,7 +93,8 @@ options! {
         /// Address of the ZooKeeper-protocol endpoint, where clients look up the master and
         /// `hbase:meta`.
         zookeeper_address: IpAddr = "hbase.zookeeper.property.clientPortAddress", "127.0.0.1", address;
-        /// Port of the ZooKeeper-protocol endpoint.
+        /// Port of the ZooKeeper-protocol endpoint. In a cluster, the port of the ZooKeeper servers
+        /// that are listed without one.
         zookeeper_port: u16 = "hbase.zookeeper.property.clientPort", "2181", port;
         /// Maximum number of connections to the ZooKeeper-protocol endpoint. Further connections
         /// are closed immediately.

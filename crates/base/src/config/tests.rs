@@ -247,7 +247,8 @@ fn refusals_name_key_origin_and_reason() {
     let message = |arguments: &[&str]| set(arguments).unwrap_err().to_string();
     assert_eq!(
         message(&["hbase.rootdir=file:relative"]),
-        "hbase.rootdir = 'file:relative' (command line): expected a local directory, as a path or as `file:///…`"
+        "hbase.rootdir = 'file:relative' (command line): expected a local directory, as a path or as `file:///…`; \
+         in a cluster also `hdfs://NAMESERVICE/PATH`"
     );
     assert_eq!(
         message(&["hbase.master.port=many"]),

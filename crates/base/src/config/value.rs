@@ -118,8 +118,10 @@ forms! {
         let fits = parts.all(|part| !matches!(part, "" | "." | "..")) && !text.contains('\0');
         fits.then(|| text.to_owned())
     };
-    root_uri: RootUri = "a local directory, as a path or as `file:///…`", RootUri::parse;
-    root_uri_or_none: Option<RootUri> = "a local directory, as a path or as `file:///…`; empty: none",
+    root_uri: RootUri = "a local directory, as a path or as `file:///…`; in a cluster also `hdfs://NAMESERVICE/PATH`",
+        RootUri::parse;
+    root_uri_or_none: Option<RootUri> =
+        "a local directory, as a path or as `file:///…`; in a cluster also `hdfs://NAMESERVICE/PATH`; empty: none",
         |text| optional(text, &[""], RootUri::parse);
     checksum: Checksum = "`CRC32C`, `CRC32` or `NULL` (no checksums)", |text| match text {
         "CRC32C" => Some(Checksum::Crc32c),

@@ -64,7 +64,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row("IN_MEMORY_COMPACTION", Family, OneOf(&["NONE", "BASIC", "EAGER", "ADAPTIVE"]), Compatibility(&["NONE"]), "Memstores are not compacted in memory."),
     row("REPLICATION_SCOPE", Family, Integer(0, 1), Compatibility(&["0"]), "There are no replication peers."),
     row("DFS_REPLICATION", Family, Integer(0, 32767), Compatibility(&["0", "1"]), "Files have one copy, on the local disk."),
-    row("STORAGE_POLICY", Family, OneOf(&["HOT", "WARM", "COLD", "ONE_SSD", "ALL_SSD", "ALL_NVDIMM", "LAZY_PERSIST", "PROVIDED"]), Honoured, "The tier of files (`docs/tiers.md`), or the storage policy of the directory on HDFS (`docs/cluster.md`)."),
+    row("STORAGE_POLICY", Family, OneOf(&["HOT", "WARM", "COLD", "ONE_SSD", "ALL_SSD", "ALL_NVDIMM", "LAZY_PERSIST", "PROVIDED"]), Honoured, "The tier of files (`docs/tiers.md`), or the storage policy of the directory on HDFS (`docs/hdfs.md`)."),
     // Families: unsupported.
     row("ENCRYPTION", Family, Text, Refused(&[]), "Files are not encrypted."),
     row("ENCRYPTION_KEY", Family, Text, Refused(&[]), "Files are not encrypted."),

@@ -788,9 +788,7 @@ impl RegionServer {
         // these after `with_idle` has unlocked the scanners.
         drop(self.scanners.with_idle(OpenScanner::release_if_outdated));
         for log in [&self.services.log, &self.meta_log] {
-            if log.log_count() > self.options.logs_max {
-                self.schedule.flush_all(&log.regions_holding_oldest());
-            }
+            self.schedule.flush_all(&log.regions_beyond(self.options.logs_max));
         }
         self.schedule.flush_old(self.env().clock.now_ms(), self.options.flush_period);
     }

@@ -412,6 +412,8 @@ impl Committer {
         for edit in logged.clone() {
             if !marker::is_marker(&edit.cells) {
                 retention.record_written(&edit.region, edit.seq_id);
+            } else if marker::is_close(&edit.cells) {
+                retention.record_close(&edit.region);
             }
         }
         if let State::Open(segment) = &self.state {

@@ -88,8 +88,9 @@ impl Housekeeper {
         if paths.is_empty() {
             return;
         }
-        paths.append(&mut self.failed_moves);
-        for path in paths {
+        paths.splice(0..0, self.failed_moves.drain(..));
+        let mut paths = paths.into_iter();
+        while let Some(path) = paths.next() {
             match self.move_one(&path).await {
                 Ok(()) => {
                     info!(%path, to = %self.destination(&path), "moved a log: all its edits are flushed")
@@ -98,7 +99,10 @@ impl Housekeeper {
                 Err(fs::Error::NotFound { .. }) => (),
                 Err(error) => {
                     warn!(%path, %error, "cannot move a log that is no longer needed; retrying later");
+                    // A log may record closes that a replay of this one needs, so later logs wait.
                     self.failed_moves.push(path);
+                    self.failed_moves.extend(paths);
+                    break;
                 }
             }
         }

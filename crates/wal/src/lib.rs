@@ -48,7 +48,7 @@ pub mod reader;
 pub mod record;
 pub mod recovery;
 
-pub use edit::{Committed, Edit, Scope};
+pub use edit::{CLUSTER_IDS_MAX, Committed, Edit, Scope};
 pub use entry::{CELLS_LEN_MAX, Entry};
 pub use error::{Error, Result};
 pub use fence::fence_logs;

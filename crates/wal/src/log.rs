@@ -157,9 +157,10 @@ impl Log {
         self.archive(unneeded);
     }
 
-    /// The regions to flush so that the oldest log file can be archived.
-    pub fn regions_holding_oldest(&self) -> Vec<Arc<str>> {
-        locked(&self.shared.retention).regions_of_oldest()
+    /// The regions to flush so that at most `logs_max` log files are retained, including the open
+    /// one.
+    pub fn regions_beyond(&self, logs_max: usize) -> Vec<Arc<str>> {
+        locked(&self.shared.retention).regions_beyond(logs_max).into_iter().collect()
     }
 
     /// Adopts log files of an earlier run, as returned by [`crate::recovery::LogIndex::old_logs`].

@@ -11,9 +11,9 @@
 //! Each log is fenced before the scan. Bytes that were only in the page cache become durable, so
 //! that a power loss cannot remove bytes that the scan has read.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::{fmt, mem};
 
 use fs::{FilePath, FileSystem};
 
@@ -112,9 +112,13 @@ pub struct IndexedLog {
     pub path: FilePath,
     /// Where and how it ends.
     pub tail: Tail,
-    /// The highest sequence id of each region that has edits in it. Markers ([`crate::marker`]) do
-    /// not count as edits.
+    /// The highest sequence id of each region that has edits in it, without regions that a later
+    /// close makes outdated. Markers ([`crate::marker`]) do not count as edits.
     pub highest: HashMap<Arc<str>, u64>,
+    // The regions with edits in it that a later close makes outdated.
+    outdated: HashSet<Arc<str>>,
+    // The regions whose close it records.
+    closed: HashSet<Arc<str>>,
     format: Option<LogFormat>,
 }
 
@@ -146,10 +150,12 @@ pub struct IndexedRegion {
 }
 
 impl IndexedRegion {
-    /// Handles a close marker with this sequence id.
-    fn close(&mut self, seq_id: u64) {
+    /// Handles a close marker with this sequence id. Returns whether all entries before it are
+    /// outdated.
+    fn close(&mut self, seq_id: u64) -> bool {
         self.closed_at = seq_id;
-        if self.newest_in_ranges < seq_id {
+        let is_last = self.newest_in_ranges < seq_id;
+        if is_last {
             self.ranges.clear();
             self.lowest_of_logs.clear();
             self.newest_in_ranges = 0;
@@ -159,6 +165,7 @@ impl IndexedRegion {
             // opened on the server of that log afterwards.
             self.skipped_to = self.skipped_to.max(seq_id);
         }
+        is_last
     }
 
     /// Handles an entry that is in `ranges`.
@@ -210,6 +217,8 @@ impl LogIndex {
             path: log.path.clone(),
             bytes: log.tail.end,
             highest: log.highest.clone(),
+            outdated: log.outdated.clone(),
+            closed: log.closed.clone(),
             action: OldLogAction::Archive,
         };
         self.logs.iter().map(old).collect()
@@ -301,6 +310,9 @@ struct IndexBuilder {
     ids: HashMap<Arc<str>, usize>,
     // By region id: the highest sequence id of an edit in the log being scanned; 0: no edit.
     highest: Vec<u64>,
+    // Of the log being scanned, see `IndexedLog`.
+    outdated: HashSet<Arc<str>>,
+    closed: HashSet<Arc<str>>,
     // The region id of the previous entry. The next entry is usually of the same region.
     last_id: usize,
     // Whether to record damage and continue, instead of ending the scan.
@@ -335,7 +347,8 @@ impl IndexBuilder {
         };
         let named = self.regions.iter().zip(&self.highest).filter(|(_, highest)| **highest != 0);
         let highest = named.map(|((name, _), highest)| (name.clone(), *highest)).collect();
-        self.logs.push(IndexedLog { path: path.clone(), tail, highest, format });
+        let (outdated, closed) = (mem::take(&mut self.outdated), mem::take(&mut self.closed));
+        self.logs.push(IndexedLog { path: path.clone(), tail, highest, outdated, closed, format });
         Ok(())
     }
 
@@ -389,7 +402,8 @@ impl IndexBuilder {
     fn record_damaged_header(&mut self, path: &FilePath, offset: u64, what: &'static str) {
         self.record_damage(path, offset, what, None, None);
         let tail = Tail { end: 0, ending: Ending::Torn(what) };
-        self.logs.push(IndexedLog { path: path.clone(), tail, highest: HashMap::new(), format: None });
+        let (highest, outdated, closed) = Default::default();
+        self.logs.push(IndexedLog { path: path.clone(), tail, highest, outdated, closed, format: None });
     }
 
     fn record_damage(
@@ -450,7 +464,7 @@ impl IndexBuilder {
             // All earlier edits were in store files at the close. They are never replayed. Their
             // family may have been deleted since, or a snapshot restored: replay would bring back
             // deleted data.
-            self.regions[id].1.close(key_fields.seq_id);
+            self.close(id, key_fields.seq_id);
         } else {
             let newest = &mut self.regions[id].1.newest_in_ranges;
             *newest = (*newest).max(key_fields.seq_id);
@@ -470,6 +484,21 @@ impl IndexBuilder {
             _ => self.regions[id].1.ranges.push(EntryRange { log, start, len }),
         }
         Ok(())
+    }
+
+    fn close(&mut self, id: usize, seq_id: u64) {
+        let (name, region) = &mut self.regions[id];
+        self.closed.insert(name.clone());
+        if !region.close(seq_id) {
+            return;
+        }
+        if mem::take(&mut self.highest[id]) > 0 {
+            self.outdated.insert(name.clone());
+        }
+        for log in self.logs.iter_mut().filter(|log| log.highest.contains_key(name)) {
+            log.highest.remove(name);
+            log.outdated.insert(name.clone());
+        }
     }
 
     async fn scan_compressed(&mut self, mut reader: LogReader) -> Result<Tail> {

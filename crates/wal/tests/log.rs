@@ -269,7 +269,7 @@ async fn a_log_is_archived_when_its_last_region_is_flushed() {
     log.record_flush(&region_name(2), 4);
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(names(&memory, "oldWALs").await, Vec::<String>::new());
-    assert_eq!(log.regions_holding_oldest(), [region_name(2)]);
+    assert_eq!(log.regions_beyond(1), [region_name(2)]);
     log.record_flush(&region_name(2), 5);
     env.clock.sleep(Duration::from_secs(1)).await;
     assert_eq!(names(&memory, "oldWALs").await, before[..1]);
@@ -303,7 +303,7 @@ async fn logs_of_a_dead_server_are_adopted_and_removed_with_their_directory() {
     let (log, _) = start(&env, fs, new).await;
     log.adopt(index.old_logs());
     assert_eq!(log.log_count(), 3);
-    assert_eq!(log.regions_holding_oldest().len(), 2);
+    assert_eq!(log.regions_beyond(1).len(), 2);
     log.record_flush(&region_name(0), 6);
     log.record_flush(&region_name(1), 3);
     env.clock.sleep(Duration::from_secs(1)).await;
@@ -559,6 +559,41 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     // A missing log with edits is an error.
     fs.delete(&paths[0]).await.unwrap();
     assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
+}
+
+/// A log that another region needs has edits of a region that was closed later. The close is needed
+/// as long as these edits: they may be of a family that was deleted.
+#[tokio::test(start_paused = true)]
+async fn a_close_stays_as_long_as_the_edits_before_it() {
+    let env = testing::env(15);
+    let memory = MemoryFs::new();
+    let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+    let (log, _) = start(&env, fs.clone(), options()).await;
+    let (acks, cold, closed) = (Acks::new(), region_name(1), region_name(2));
+    log.append(edit(&cold, 1, b"value", &acks));
+    log.append(edit(&closed, 2, b"value", &acks));
+    acks.wait(2).await;
+    log.roll().await.unwrap();
+    log.append(Edit { cells: close_cells(&closed, 3), ..edit(&closed, 3, b"", &acks) });
+    acks.wait(3).await;
+    log.forget_region(&closed);
+    log.roll().await.unwrap();
+    env.clock.sleep(Duration::from_secs(1)).await;
+    let retained = logs(&memory, "WALs/s").await;
+    assert_eq!(retained.len(), 3);
+    let index = Arc::new(recovery::scan(&*fs, &retained).await.unwrap());
+    let mut reader = recovery::read_region(fs.clone(), index.clone(), &closed);
+    assert_eq!(reader.next().await.unwrap().unwrap().key.seq_id, 3, "only the close");
+    assert!(reader.next().await.unwrap().is_none());
+    // The next run needs the old logs only for the other region.
+    let new = LogOptions { dir: FilePath::new("WALs/t"), prefix: "t".into(), ..options() };
+    let (next, _) = start(&env, fs.clone(), new).await;
+    next.adopt(index.old_logs());
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await, retained[..2], "the last one is empty");
+    next.record_flush(&cold, 1);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await, [FilePath::root(); 0]);
 }
 
 #[tokio::test(start_paused = true)]

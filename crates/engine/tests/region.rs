@@ -527,6 +527,65 @@ fn replaced_files_that_an_open_cannot_archive_stay_replaced() {
     });
 }
 
+/// A table is dropped, and a snapshot cloned under its name: its regions have the same names, and
+/// smaller sequence ids. A flush of the old region was late.
+#[test]
+fn a_flush_of_a_closed_region_hides_no_edit_of_a_later_region_of_its_name() {
+    run(async {
+        let (opened, memory, env) = fresh(options()).await;
+        for row in ["a", "b", "c", "d"] {
+            one(&opened.region, put(row, "1")).await.unwrap();
+        }
+        opened.region.close().await.unwrap();
+        opened.region.flush().await.unwrap();
+        memory.delete(&FilePath::new("data/default/t")).await.unwrap();
+        let root = layout::RootDir::new(FilePath::root());
+        root.write_region_info(&memory, &region_info()).await.unwrap();
+        let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let services = crate::common::world::services(&env, fs, opened.log.clone(), options());
+        let (table, entries) = (Arc::new(table()), Box::new(engine::replay::NoEntries));
+        let opening = engine::Opening { info: region_info(), table, entries };
+        let later = Region::open(services, opening).await.unwrap();
+        one(&later, put("e", "1")).await.unwrap();
+        assert!(later.mvcc().write_point() < opened.region.mvcc().write_point());
+        let written = opened.log.open_file().unwrap();
+        opened.log.roll().await.unwrap();
+        env.clock.sleep(Duration::from_secs(1)).await;
+        assert!(memory.stat(&written).await.unwrap().is_some(), "the log has an edit that is not in a file");
+    });
+}
+
+/// A compaction failed after its output was moved into the store, and the output could not be
+/// deleted. A later compaction of one of the inputs replaces the output, but not the other input.
+#[test]
+fn the_output_of_a_failed_compaction_replaces_nothing() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        // A minor compaction takes only small files.
+        let mut small = options();
+        small.compaction.settings.bytes_max = 10 << 10;
+        let opened = open(&env, Arc::new(faulty.clone()), small).await.unwrap();
+        for (row, value) in [("a", "large".repeat(10_000)), ("b", "1".into())] {
+            one(&opened.region, put(row, &value)).await.unwrap();
+            opened.region.flush().await.unwrap();
+        }
+        let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+        faulty.add(Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).times(1));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir()));
+        assert!(opened.region.compact(Some(b"f"), CompactionKind::Major).await.is_err());
+        faulty.heal();
+        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "the output is still in the store");
+        one(&opened.region, put("c", "1")).await.unwrap();
+        opened.region.flush().await.unwrap();
+        assert_eq!(opened.region.compact(Some(b"f"), CompactionKind::Minor).await.unwrap(), 2);
+        opened.region.close().await.unwrap();
+        let reopened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
+        let rows: Vec<_> = scan(&reopened.region).await.unwrap().into_iter().map(|shown| shown.0).collect();
+        assert_eq!(rows, [b"a", b"b", b"c"]);
+    });
+}
+
 #[test]
 fn a_flush_ends_although_its_caller_has_gone() {
     run(async {

@@ -325,6 +325,29 @@ fn an_unreadable_cell_is_refused_with_the_reason() {
     });
 }
 
+/// The ids of clusters are in the key of a log entry, which has a limited length.
+#[test]
+fn a_mutation_with_too_many_ids_of_clusters_is_refused() {
+    run(async {
+        let family = FamilyDescriptor::new("f");
+        let world = World::with_family(family.clone()).await;
+        write_good_rows(&world).await;
+        let count = 50_000_u32;
+        let ids = [&count.to_be_bytes()[..], &vec![7; 16 * count as usize]].concat();
+        let attribute = proto::NameBytesPair { name: "_cs.id".into(), value: Some(ids.into()) };
+        for kind in KINDS {
+            for call in CALLS {
+                let mutation = mutation_by_message(kind, &RawCell::put("r")).unwrap();
+                let mutation = proto::MutationProto { attribute: vec![attribute.clone()], ..mutation };
+                let answer = send(&world, call, Codec::KeyValue, mutation, Bytes::new()).await;
+                let refused = answer.expect_err("refused");
+                assert!(refused.contains("50000 ids of clusters"), "{kind:?}, {call:?}: {refused}");
+            }
+        }
+        check_through_files(world, family).await;
+    });
+}
+
 #[test]
 fn a_refused_mutation_fails_no_other_of_its_batch() {
     run(async {

@@ -35,6 +35,7 @@ use wal::marker::{self, FamilyFiles};
 use crate::error::{Error, Result};
 use crate::region::flush::{Flushed, FrozenFlush};
 use crate::region::output::purpose_of_reader;
+use crate::region::write::check_cluster_ids;
 use crate::region::{NewEdit, Region};
 use crate::scanner::next_file_id;
 use crate::store::{RegionView, StoreFile, StoreView};
@@ -133,6 +134,7 @@ impl Region {
         let _open = self.compactions_run.read().await;
         self.check_serving()?;
         self.instruments.count_writes(1);
+        check_cluster_ids(load.cluster_ids.len())?;
         let Some(checked) = self.check_files(load).await? else { return Ok(false) };
         let mut staged = Staged::default();
         let loaded = match self.stage(load, checked, &mut staged).await {

@@ -54,6 +54,10 @@ impl Region {
             return Err(error);
         }
         self.set_state(RegionState::Closed)?;
+        // All edits are in files, so the log can forget the region. Recording a flush instead would
+        // be wrong: a cloned snapshot can bring the region back with smaller sequence ids, whose
+        // edits would count as flushed. From here on, a late flush records nothing.
+        self.services.log.forget_region(&self.encoded);
         info!(region = %self.name, "closed");
         Ok(())
     }
@@ -95,10 +99,6 @@ impl Region {
         let server = self.services.server.as_ref();
         let seq_id =
             self.log_marker(|seq_id, now_ms| self.markers.close(seq_id, &files, server, now_ms)).await?;
-        // All edits are in files, so the log can forget the region. Recording a flush instead would
-        // be wrong: a restored snapshot can bring the region back with smaller sequence ids, whose
-        // edits would count as flushed.
-        self.services.log.forget_region(&self.encoded);
         self.record_seq_id(seq_id).await?;
         self.archive_retired().await;
         self.evict_at_close();

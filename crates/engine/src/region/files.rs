@@ -65,11 +65,19 @@ pub(crate) async fn open_listed(
 }
 
 /// Separates the files that another file of the store lists as its inputs from the others.
+///
+/// The list of a file that is itself replaced does not count. It may be the output of a failed
+/// compaction, whose inputs stayed in use. A file that replaces it lists all files that it replaces.
 pub(crate) fn partition_replaced(files: Vec<Arc<StoreFile>>) -> (Vec<Arc<StoreFile>>, Vec<Arc<StoreFile>>) {
     // A bulk loaded file may name files that it replaced in another store.
-    let own = files.iter().filter(|file| !file.is_bulk_loaded());
-    let replaced: Vec<String> =
-        own.flat_map(|file| file.reader().info().compacted_files.iter().cloned()).collect();
+    let own: Vec<&Arc<StoreFile>> = files.iter().filter(|file| !file.is_bulk_loaded()).collect();
+    let lists = |file: &StoreFile, name: &str| file.reader().info().compacted_files.iter().any(|f| f == name);
+    let is_replaced = |file: &StoreFile| own.iter().any(|other| lists(other, file.name()));
+    let replaced: Vec<String> = own
+        .iter()
+        .filter(|file| !is_replaced(file))
+        .flat_map(|file| file.reader().info().compacted_files.iter().cloned())
+        .collect();
     files.into_iter().partition(|file| replaced.iter().any(|name| name == file.name()))
 }
 

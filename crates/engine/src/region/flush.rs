@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::instruments::FlushWork;
 use crate::memstore::Memstore;
 use crate::region::output::{OutputFile, OutputSource};
-use crate::region::{PublishState, Region};
+use crate::region::{PublishState, Region, RegionState};
 use crate::store::{RegionView, StoreFile, StoreView};
 
 /// A flush whose memstores are frozen.
@@ -162,11 +162,10 @@ impl Region {
         let is_partial = (0..wanted.len()).any(|at| !wanted[at] && has_cells(at));
         if !(0..wanted.len()).any(|at| wanted[at] && has_cells(at)) {
             // If no family has cells in memory, all edits up to this sequence id are in files. Then
-            // the log may forget them.
-            let written = self.mvcc.write_point();
-            drop(publish);
-            if !is_partial {
-                self.record_flushed(written);
+            // the log may forget them. After the close it has forgotten the region, whose sequence
+            // ids may restart: see `close`.
+            if !is_partial && self.state() != RegionState::Closed {
+                self.record_flushed(self.mvcc.write_point());
             }
             return Ok(None);
         }

@@ -237,6 +237,7 @@ impl Region {
             let what = format!("a batch of {bytes} bytes exceeds the maximum size of a log edit");
             return Err(Error::bad_request(what).into());
         }
+        check_cluster_ids(batch.cluster_ids.as_ref().map_or(0, |ids| ids.len()))?;
         self.admit_to_disk(batch, bytes as u64)?;
         self.resolve_newest(&mut batch.cells, warm)?;
         Ok(self.publish(std::mem::take(batch))?)
@@ -320,4 +321,13 @@ impl Region {
         }
         Ok(Published { seq_id, returned })
     }
+}
+
+/// Refuses a change that names too many clusters which already have it.
+pub(super) fn check_cluster_ids(count: usize) -> Result<()> {
+    if count > wal::CLUSTER_IDS_MAX {
+        let what = format!("{count} ids of clusters; at most {} are supported", wal::CLUSTER_IDS_MAX);
+        return Err(Error::bad_request(what));
+    }
+    Ok(())
 }

@@ -26,7 +26,8 @@
 //! acknowledge: if one is left out without a call to the NameNode, its shorter replica has the same
 //! generation stamp, and lease recovery truncates the block to the shortest one. Other files are
 //! written as a *pipeline*: one connection, and each DataNode forwards to the next, so that a flush
-//! does not multiply the traffic of this machine.
+//! does not multiply the traffic of this machine. Only the setup of a block needs fan-out if a
+//! pipeline does not respond to it: a pipeline does not show which node is at fault.
 //!
 //! [`SyncLevel::Visible`](fs::SyncLevel::Visible) is HDFS's hflush: the bytes are in the memory of
 //! all DataNodes of the block. [`SyncLevel::Disk`](fs::SyncLevel::Disk) is hsync: each DataNode has
@@ -35,7 +36,7 @@
 //! A log that fails is never repaired. After an error, a late acknowledgement or the loss of a
 //! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode
 //! at fault is left out of new blocks for two minutes, so the caller continues in a new file with
-//! the bytes that were not acknowledged. If too few others run, a new log uses that DataNode again
+//! the bytes that were not acknowledged. If too few others run, new blocks use that DataNode again
 //! after some seconds. The lease of the failed file is recovered in the background: the file then
 //! has all acknowledged bytes, and possibly some that were not. It is recovered by the file's id,
 //! because a newer file may have its name.

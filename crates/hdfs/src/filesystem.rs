@@ -335,11 +335,7 @@ impl FileSystem for HdfsFileSystem {
             match self.file_info(&root).await? {
                 None => Err(Error::NotFound { path: root }),
                 Some(found) if found.file_id.unwrap_or_default() == self.root_id => Ok(()),
-                Some(_) => {
-                    let src = self.shared.full(&root);
-                    let what = format!("{src} is not the directory that was opened at startup");
-                    Err(Error::io(&root, "check of the root directory", what))
-                }
+                Some(_) => Err(Error::RootReplaced { root: self.shared.full(&root) }),
             }
         })
     }

@@ -11,6 +11,7 @@ use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
 use tracing::{debug, info, warn};
 
 use crate::block::{AckLimits, BlockFault, BlockWriter, Shape};
+use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
 use crate::generated::{
     AbandonBlockRequest, AddBlockRequest, AddBlockResponse, BoolResponse, CompleteRequest, CreateRequest,
@@ -69,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
+    pub(crate) corrupt: CorruptReplicas,
     pub(crate) policies: Policies,
     /// Client name for lease recovery.
     pub(crate) client_name: String,

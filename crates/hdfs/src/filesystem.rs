@@ -9,6 +9,7 @@ use fs::{
     PolicyCounts, Purpose, Result,
 };
 
+use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
 use crate::file::{Shared, inode_path};
 use crate::generated::{
@@ -71,6 +72,7 @@ impl HdfsFileSystem {
             limits: options.limits,
             suspects: Suspects::default(),
             idle: IdleConnections::default(),
+            corrupt: CorruptReplicas::default(),
             policies: Policies::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });

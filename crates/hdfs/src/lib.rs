@@ -11,8 +11,10 @@
 //! * `hosts`: which hosts have the bytes of a file;
 //! * `policy`: storage policies of directories, and requests to move replicas;
 //! * `suspects`: DataNodes that failed recently;
-//! * `located`, `visible`, `replica`, `idle`, `reader`: where blocks are, the length of one that is
-//!   being written, reads of one replica, idle connections, and reads of a file;
+//! * `located`, `locations`, `visible`: where the blocks of a file are, the refresh of this list,
+//!   and the length of a block that is being written;
+//! * `replica`, `idle`, `reader`: reads of one replica, idle connections, and reads of a file;
+//! * `corrupt`: reports of corrupt replicas;
 //! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
 //! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
 //!   this name.
@@ -112,6 +114,7 @@ mod generated;
 mod block;
 mod configured;
 mod connection;
+mod corrupt;
 mod failure;
 mod file;
 mod filesystem;
@@ -121,6 +124,7 @@ mod hosts;
 mod idle;
 mod link;
 mod located;
+mod locations;
 mod namenode;
 mod options;
 mod packet;

@@ -12,6 +12,7 @@ use crate::link::Node;
 use crate::visible::visible_len;
 
 /// A block with its replicas.
+#[derive(Clone)]
 pub(crate) struct Replicated {
     pub(crate) block: ExtendedBlock,
     pub(crate) token: Bytes,
@@ -26,6 +27,7 @@ pub(crate) struct Replicated {
 pub(crate) type Part = (usize, u64, usize);
 
 /// All blocks of a file, in order and without gaps.
+#[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) blocks: Vec<Replicated>,
     pub(crate) len: u64,
@@ -65,6 +67,13 @@ impl Located {
         let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
         self.blocks.push(Replicated { block: visible, offset, len, ..block });
         Ok(())
+    }
+
+    /// Moves a node to the end of the list of a block, if the file has this block.
+    pub(crate) fn put_last(&mut self, block_id: u64, node: &Node) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.block.block_id == block_id) {
+            block.nodes.sort_by_key(|other| other.is_in(std::slice::from_ref(node)));
+        }
     }
 
     /// The parts of the range that begins at `offset`, in order. The range must not go beyond the

@@ -18,6 +18,7 @@ use crate::generated::{
     CreateResponse, Empty, ErasureCodingPolicyResponse, ExtendedBlock, FsPermission, FsyncRequest,
     LocatedBlock, PathRequest, RecoverLeaseRequest,
 };
+use crate::hosts::LocalAddresses;
 use crate::idle::IdleConnections;
 use crate::link::{Node, Stage, Target};
 use crate::namenode::{NameNode, Patience};
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
     pub(crate) corrupt: CorruptReplicas,
+    pub(crate) local: LocalAddresses,
     pub(crate) policies: Policies,
     /// Client name for lease recovery.
     pub(crate) client_name: String,

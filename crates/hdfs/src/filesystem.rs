@@ -16,7 +16,7 @@ use crate::generated::{
     self, BoolResponse, DeleteRequest, Empty, FileInfoResponse, FsPermission, FsStatsResponse,
     ListingRequest, ListingResponse, MkdirsRequest, PathRequest, RenameRequest, ServerDefaultsResponse,
 };
-use crate::hosts::hosts_of;
+use crate::hosts::{LocalAddresses, hosts_of};
 use crate::idle::IdleConnections;
 use crate::located::{locate, located, located_status};
 use crate::namenode::NameNode;
@@ -73,6 +73,7 @@ impl HdfsFileSystem {
             suspects: Suspects::default(),
             idle: IdleConnections::default(),
             corrupt: CorruptReplicas::default(),
+            local: LocalAddresses::default(),
             policies: Policies::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });

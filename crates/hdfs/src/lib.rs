@@ -8,7 +8,7 @@
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
 //! * `unacked`: the packets of a block that may have to be sent again;
 //! * `file`, `writer`: a file that is being written, and its lease;
-//! * `hosts`: which hosts have the bytes of a file;
+//! * `hosts`: which hosts have the bytes of a file, and which DataNodes are on this machine;
 //! * `policy`: storage policies of directories, and requests to move replicas;
 //! * `suspects`: DataNodes that failed recently;
 //! * `located`, `locations`, `visible`: where the blocks of a file are, the refresh of this list,

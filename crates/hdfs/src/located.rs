@@ -19,7 +19,7 @@ pub(crate) struct Replicated {
     /// Position of its first byte in the file.
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// The DataNodes that have a replica, the nearest first.
+    /// The DataNodes that have a replica, those of this machine first.
     pub(crate) nodes: Vec<Node>,
 }
 
@@ -67,6 +67,11 @@ impl Located {
         let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
         self.blocks.push(Replicated { block: visible, offset, len, ..block });
         Ok(())
+    }
+
+    /// Moves the nodes for which `is_local` returns true to the beginning of all lists.
+    fn put_local_first(&mut self, is_local: impl Fn(&Node) -> bool) {
+        self.blocks.iter_mut().for_each(|block| block.nodes.sort_by_key(|node| !is_local(node)));
     }
 
     /// Moves a node to the end of the list of a block, if the file has this block.
@@ -154,6 +159,9 @@ pub(crate) async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlo
         let len = visible_len(shared, path, &open).await?;
         located.push_open(open, len).map_err(invalid)?;
     }
+    // The NameNode sorts the result of getBlockLocations by distance, but not that of
+    // getLocatedFileInfo.
+    located.put_local_first(|node| shared.local.has(&*shared.env.net, node));
     Ok(located)
 }
 

@@ -140,6 +140,21 @@ async fn a_replica_that_was_moved_costs_one_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_replica_of_this_machine_is_read() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, _) = written(&cluster, 4000).await;
+    for block in &mut cluster.namenode.state.lock().unwrap().paths.get_mut("/hbase/data").unwrap().blocks {
+        block.locs[2] = crate::testing::info_at("127.0.0.1", 3);
+    }
+    let reader = cluster.fs.open(&FilePath::new("data")).await.unwrap();
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [0, 0, 1]);
+    cluster.remove_replicas(2);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0, 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dead_machine_delays_few_reads() {
     let cluster = Cluster::with_small_blocks(3, &[]).await;
     let (_, reader) = written(&cluster, 4000).await;

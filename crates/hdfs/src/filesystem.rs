@@ -36,7 +36,7 @@ const IN_ENCRYPTION_ZONE: u32 = 2;
 /// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
 pub struct HdfsFileSystem {
     shared: Arc<Shared>,
-    library: Library,
+    library: Arc<Library>,
     root_id: u64,
 }
 
@@ -64,7 +64,7 @@ impl HdfsFileSystem {
         options: &HdfsOptions,
     ) -> std::result::Result<HdfsFileSystem, ConnectError> {
         let settings = Settings::parse(options)?;
-        let library = Library::new(env, options, &settings);
+        let library = Arc::new(Library::new(env, options, &settings));
         let shared = Arc::new(Shared {
             env: env.clone(),
             namenode: NameNode::new(env, &options.user, &settings, &options.limits),
@@ -162,8 +162,8 @@ impl HdfsFileSystem {
         }
         let inode = inode_path(found.file_id.unwrap_or_default());
         if found.ec_policy.is_some() {
-            let client = self.library.client(path).await?;
-            let reader = StripedReader::open(self.shared.clone(), client, path.clone(), inode);
+            let (shared, library) = (self.shared.clone(), self.library.clone());
+            let reader = StripedReader::open(shared, library, path.clone(), inode);
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,4 +138,9 @@ pub trait Network: Send + Sync + 'static {
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
     /// Connects to the first reachable address of `host`.
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
+    /// Whether this machine has `address`. Returns false if the network does not know.
+    fn has_address(&self, address: IpAddr) -> bool {
+        let _ = address;
+        false
+    }
 }

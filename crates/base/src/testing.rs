@@ -189,6 +189,10 @@ impl Network for MemoryNetwork {
     fn connect<'a>(&'a self, _host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         Box::pin(std::future::ready(self.connect_now(port)))
     }
+
+    fn has_address(&self, address: IpAddr) -> bool {
+        address.is_loopback()
+    }
 }
 
 struct MemoryListener {

@@ -154,6 +154,12 @@ pub enum Error {
         /// The file that was written.
         path: FilePath,
     },
+    /// The path of the root refers to another directory than the one that was opened.
+    #[error("{root} is not the directory that was opened at startup")]
+    RootReplaced {
+        /// The path of the root, as the system names it.
+        root: String,
+    },
     /// Any other error of the operating system. After a failed sync the file must not be synced
     /// again.
     #[error("{path}: {operation} failed: {message}")]
@@ -305,7 +311,7 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Checks that the root path still refers to the directory that was opened.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the path does not exist, [`Error::Io`] if it refers to another
+    /// [`Error::NotFound`] if the path does not exist, [`Error::RootReplaced`] if it refers to another
     /// directory or device: a later start would not find the data written now.
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))

@@ -371,8 +371,7 @@ fn check_root(root: &OwnedFd, root_path: &Path, path: &FilePath) -> Result<()> {
     let opened = rustix::fs::fstat(root).map_err(|errno| error_of(path, "stat", errno))?;
     let found = rustix::fs::stat(root_path).map_err(|errno| error_of(path, "stat", errno))?;
     if (opened.st_dev, opened.st_ino) != (found.st_dev, found.st_ino) {
-        let what = format!("{} is not the directory that was opened at startup", root_path.display());
-        return Err(Error::io(path, "check of the root directory", what));
+        return Err(Error::RootReplaced { root: root_path.display().to_string() });
     }
     Ok(())
 }

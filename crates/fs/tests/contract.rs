@@ -103,6 +103,7 @@ fn kind<T>(result: Result<T, Error>) -> &'static str {
         Err(Error::PastEnd { .. }) => "past end",
         Err(Error::Locked { .. }) => "locked",
         Err(Error::TakenOver { .. }) => "taken over",
+        Err(Error::RootReplaced { .. }) => "replaced",
         Err(Error::NoDescriptor { .. }) => "no descriptor",
         Err(Error::Io { .. }) => "io",
     }

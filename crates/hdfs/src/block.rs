@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use base::env::Env;
 use bytes::Bytes;
+use fs::AccessPattern;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
@@ -67,12 +68,12 @@ pub(crate) struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Connects to all DataNodes of a new block. A pipeline can be recovered.
+    /// Connects to all DataNodes of a new block. The block of a log cannot be recovered.
     pub(crate) async fn open(
         env: &Env,
         located: &LocatedBlock,
         target: &Target<'_>,
-        shape: Shape,
+        (access, shape): (AccessPattern, Shape),
         limit: Duration,
     ) -> Result<BlockWriter, BlockFault> {
         let unusable =
@@ -94,7 +95,7 @@ impl BlockWriter {
             heartbeats: 0,
             synced: 0,
             replicas,
-            unacked: (shape == Shape::Pipeline).then(Unacked::default),
+            unacked: (access == AccessPattern::Data).then(Unacked::default),
             until: HEARTBEAT,
             is_ending: false,
             recoveries: 0,
@@ -299,6 +300,7 @@ async fn connect_all(
     target: &Target<'_>,
     limit: Duration,
 ) -> Result<Vec<Link>, BlockFault> {
+    let count: usize = groups.iter().map(Vec::len).sum();
     let opening = groups.into_iter().map(|nodes| Link::open(env, nodes, target, limit));
     let (mut links, mut faults): (Vec<Link>, Vec<SetupFault>) = (Vec::new(), Vec::new());
     for opened in join_all(opening).await {
@@ -309,8 +311,9 @@ async fn connect_all(
     }
     let Some(SetupFault { node, what, .. }) = faults.first() else { return Ok(links) };
     let what = format!("{node}: {what}");
-    // If none of several nodes responds, the fault may be this machine's, and none is a suspect.
-    let all_late = links.is_empty() && faults.len() > 1 && faults.iter().all(|fault| fault.is_late);
+    // If none of several nodes responds, the fault may be this machine's. In a pipeline, the first
+    // node does not respond while it waits for a later one. In both cases none is a suspect.
+    let all_late = links.is_empty() && count > 1 && faults.iter().all(|fault| fault.is_late);
     let nodes = faults.into_iter().filter(|_| !all_late).map(|fault| fault.node).collect();
     Err(BlockFault { nodes, what, is_slow: false, is_certain: true })
 }

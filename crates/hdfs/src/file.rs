@@ -11,12 +11,14 @@ use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
 use tracing::{debug, info, warn};
 
 use crate::block::{AckLimits, BlockFault, BlockWriter, Shape};
+use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
 use crate::generated::{
     AbandonBlockRequest, AddBlockRequest, AddBlockResponse, BoolResponse, CompleteRequest, CreateRequest,
     CreateResponse, Empty, ErasureCodingPolicyResponse, ExtendedBlock, FsPermission, FsyncRequest,
     LocatedBlock, PathRequest, RecoverLeaseRequest,
 };
+use crate::hosts::LocalAddresses;
 use crate::idle::IdleConnections;
 use crate::link::{Node, Stage, Target};
 use crate::namenode::{NameNode, Patience};
@@ -41,9 +43,9 @@ const SEND_BYTES: usize = 1 << 20;
 const WINDOW_PACKETS: usize = 64;
 /// Attempts to find DataNodes for a block.
 const SETUP_ATTEMPTS: usize = 8;
-/// A log is created on fewer DataNodes only if no others respond.
-const LOG_REPLICAS_MIN: usize = 2;
-/// How long a DataNode that failed is not used for a log that has [`LOG_REPLICAS_MIN`] others. Less
+/// A block is created on fewer DataNodes only if no others respond.
+const REPLICAS_MIN: usize = 2;
+/// How long a DataNode that failed is not used for a block that has [`REPLICAS_MIN`] others. Less
 /// than the age at which a log that lacks replicas is replaced.
 const FRESH_FAILURE: Duration = Duration::from_secs(5);
 /// Pauses between two polls of a condition: the first, and the longest.
@@ -69,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
+    pub(crate) corrupt: CorruptReplicas,
+    pub(crate) local: LocalAddresses,
     pub(crate) policies: Policies,
     /// Client name for lease recovery.
     pub(crate) client_name: String,
@@ -473,9 +477,13 @@ impl OpenFile {
         let mut last_fault = String::new();
         // The DataNodes that failed during this setup.
         let mut failed = Vec::new();
+        let mut shape = match self.access {
+            AccessPattern::Log => Shape::FanOut,
+            AccessPattern::Data => Shape::Pipeline,
+        };
         for _ in 0..SETUP_ATTEMPTS {
             let located = self.place_block(&mut failed).await?;
-            match self.open_block(&located).await {
+            match self.open_block(&located, shape).await {
                 Ok(block) => {
                     self.report_replicas(&block);
                     self.block = Some(block);
@@ -483,8 +491,12 @@ impl OpenFile {
                     return Ok(());
                 }
                 Err(fault) => {
-                    info!(path = %self.path, reason = %fault.what, "cannot set up a block; using other DataNodes");
+                    info!(path = %self.path, reason = %fault.what, "cannot set up a block; retrying");
                     self.suspect(&fault);
+                    if fault.nodes.is_empty() {
+                        // One connection to each node shows which one does not respond.
+                        shape = Shape::FanOut;
+                    }
                     failed.extend(fault.nodes);
                     last_fault = fault.what;
                     self.abandon_block(&located).await?;
@@ -495,7 +507,11 @@ impl OpenFile {
         Err(Error::io(&self.path, "set up a block", message))
     }
 
-    async fn open_block(&mut self, located: &LocatedBlock) -> std::result::Result<BlockWriter, BlockFault> {
+    async fn open_block(
+        &mut self,
+        located: &LocatedBlock,
+        shape: Shape,
+    ) -> std::result::Result<BlockWriter, BlockFault> {
         let target = Target {
             block: &located.b,
             token: &located.block_token,
@@ -505,11 +521,8 @@ impl OpenFile {
             by_hostname: self.shared.settings.by_hostname,
             stage: Stage::Create,
         };
-        let shape = match self.access {
-            AccessPattern::Log => Shape::FanOut,
-            AccessPattern::Data => Shape::Pipeline,
-        };
-        BlockWriter::open(&self.shared.env, located, &target, shape, self.shared.limits.setup).await
+        let (env, limit) = (&self.shared.env, self.shared.limits.setup);
+        BlockWriter::open(env, located, &target, (self.access, shape), limit).await
     }
 
     /// The replicas that the current block lacks since its beginning.
@@ -532,9 +545,9 @@ impl OpenFile {
         }
     }
 
-    /// Adds a block. If a log's block gets fewer DataNodes than wanted, uses suspects again, except
-    /// those that `failed` during this setup: most suspects were only late once, and HDFS creates
-    /// missing replicas of a log only when it is closed.
+    /// Adds a block. If it gets fewer DataNodes than wanted, uses suspects again, except those that
+    /// `failed` during this setup: most suspects were only late once, and HDFS creates missing
+    /// replicas only when the file is closed.
     ///
     /// Suspects that failed a moment ago are used only if there is one DataNode without them. The
     /// block is then often that of a log that replaces a failed one, and commits wait for it: the
@@ -544,11 +557,9 @@ impl OpenFile {
         loop {
             let located = self.add_block(failed).await?;
             let (replicas, wanted) = (located.locs.len(), self.wanted_replicas());
-            let min_age =
-                if replicas < LOG_REPLICAS_MIN.min(wanted) { Duration::ZERO } else { FRESH_FAILURE };
+            let min_age = if replicas < REPLICAS_MIN.min(wanted) { Duration::ZERO } else { FRESH_FAILURE };
             let now = self.shared.env.clock.monotonic();
-            let is_short = self.access == AccessPattern::Log && replicas < wanted;
-            if !is_short || !self.shared.suspects.forget_oldest(failed, min_age, now) {
+            if replicas >= wanted || !self.shared.suspects.forget_oldest(failed, min_age, now) {
                 return Ok(located);
             }
             debug!(path = %self.path, replicas, "too few DataNodes for a block; using one that failed earlier");

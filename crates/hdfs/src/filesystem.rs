@@ -9,13 +9,14 @@ use fs::{
     PolicyCounts, Purpose, Result,
 };
 
+use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
 use crate::file::{Shared, inode_path};
 use crate::generated::{
     self, BoolResponse, DeleteRequest, Empty, FileInfoResponse, FsPermission, FsStatsResponse,
     ListingRequest, ListingResponse, MkdirsRequest, PathRequest, RenameRequest, ServerDefaultsResponse,
 };
-use crate::hosts::hosts_of;
+use crate::hosts::{LocalAddresses, hosts_of};
 use crate::idle::IdleConnections;
 use crate::located::{locate, located, located_status};
 use crate::namenode::NameNode;
@@ -35,7 +36,7 @@ const IN_ENCRYPTION_ZONE: u32 = 2;
 /// A directory in HDFS as a [`FileSystem`]; see the documentation of the crate.
 pub struct HdfsFileSystem {
     shared: Arc<Shared>,
-    library: Library,
+    library: Arc<Library>,
     root_id: u64,
 }
 
@@ -63,7 +64,7 @@ impl HdfsFileSystem {
         options: &HdfsOptions,
     ) -> std::result::Result<HdfsFileSystem, ConnectError> {
         let settings = Settings::parse(options)?;
-        let library = Library::new(env, options, &settings);
+        let library = Arc::new(Library::new(env, options, &settings));
         let shared = Arc::new(Shared {
             env: env.clone(),
             namenode: NameNode::new(env, &options.user, &settings, &options.limits),
@@ -71,6 +72,8 @@ impl HdfsFileSystem {
             limits: options.limits,
             suspects: Suspects::default(),
             idle: IdleConnections::default(),
+            corrupt: CorruptReplicas::default(),
+            local: LocalAddresses::default(),
             policies: Policies::default(),
             client_name: format!("grampus_{}_{:016x}", env.clock.now_ms(), env.random.next_u64()),
         });
@@ -159,8 +162,8 @@ impl HdfsFileSystem {
         }
         let inode = inode_path(found.file_id.unwrap_or_default());
         if found.ec_policy.is_some() {
-            let client = self.library.client(path).await?;
-            let reader = StripedReader::open(self.shared.clone(), client, path.clone(), inode);
+            let (shared, library) = (self.shared.clone(), self.library.clone());
+            let reader = StripedReader::open(shared, library, path.clone(), inode);
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {
@@ -335,11 +338,7 @@ impl FileSystem for HdfsFileSystem {
             match self.file_info(&root).await? {
                 None => Err(Error::NotFound { path: root }),
                 Some(found) if found.file_id.unwrap_or_default() == self.root_id => Ok(()),
-                Some(_) => {
-                    let src = self.shared.full(&root);
-                    let what = format!("{src} is not the directory that was opened at startup");
-                    Err(Error::io(&root, "check of the root directory", what))
-                }
+                Some(_) => Err(Error::RootReplaced { root: self.shared.full(&root) }),
             }
         })
     }

@@ -1,11 +1,33 @@
-//! The hosts that have the bytes of a file.
+//! The hosts that have the bytes of a file, and which DataNodes are on this machine.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 
+use base::env::Network;
 use fs::FileHosts;
 
 use crate::generated::{FileStatus, LocatedBlock};
 use crate::link::Node;
+
+/// Whether addresses of DataNodes are addresses of this machine.
+#[derive(Default)]
+pub(crate) struct LocalAddresses {
+    known: Mutex<HashMap<String, bool>>,
+}
+
+impl LocalAddresses {
+    /// Whether a DataNode is on this machine.
+    pub(crate) fn has(&self, net: &dyn Network, node: &Node) -> bool {
+        let address = &node.id.ip_addr;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(is_local) = known.get(address) {
+            return *is_local;
+        }
+        let is_local = address.parse().is_ok_and(|address| net.has_address(address));
+        known.insert(address.clone(), is_local);
+        is_local
+    }
+}
 
 /// The hosts of a file whose status has the locations of its blocks.
 pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {

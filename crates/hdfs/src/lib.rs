@@ -8,11 +8,13 @@
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
 //! * `unacked`: the packets of a block that may have to be sent again;
 //! * `file`, `writer`: a file that is being written, and its lease;
-//! * `hosts`: which hosts have the bytes of a file;
+//! * `hosts`: which hosts have the bytes of a file, and which DataNodes are on this machine;
 //! * `policy`: storage policies of directories, and requests to move replicas;
 //! * `suspects`: DataNodes that failed recently;
-//! * `located`, `visible`, `replica`, `idle`, `reader`: where blocks are, the length of one that is
-//!   being written, reads of one replica, idle connections, and reads of a file;
+//! * `located`, `locations`, `visible`: where the blocks of a file are, the refresh of this list,
+//!   and the length of a block that is being written;
+//! * `replica`, `idle`, `reader`: reads of one replica, idle connections, and reads of a file;
+//! * `corrupt`: reports of corrupt replicas;
 //! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
 //! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
 //!   this name.
@@ -26,7 +28,8 @@
 //! acknowledge: if one is left out without a call to the NameNode, its shorter replica has the same
 //! generation stamp, and lease recovery truncates the block to the shortest one. Other files are
 //! written as a *pipeline*: one connection, and each DataNode forwards to the next, so that a flush
-//! does not multiply the traffic of this machine.
+//! does not multiply the traffic of this machine. Only the setup of a block needs fan-out if a
+//! pipeline does not respond to it: a pipeline does not show which node is at fault.
 //!
 //! [`SyncLevel::Visible`](fs::SyncLevel::Visible) is HDFS's hflush: the bytes are in the memory of
 //! all DataNodes of the block. [`SyncLevel::Disk`](fs::SyncLevel::Disk) is hsync: each DataNode has
@@ -35,7 +38,7 @@
 //! A log that fails is never repaired. After an error, a late acknowledgement or the loss of a
 //! DataNode the writer fails within the time that [`Limits`] state, and permanently. The DataNode
 //! at fault is left out of new blocks for two minutes, so the caller continues in a new file with
-//! the bytes that were not acknowledged. If too few others run, a new log uses that DataNode again
+//! the bytes that were not acknowledged. If too few others run, new blocks use that DataNode again
 //! after some seconds. The lease of the failed file is recovered in the background: the file then
 //! has all acknowledged bytes, and possibly some that were not. It is recovered by the file's id,
 //! because a newer file may have its name.
@@ -111,6 +114,7 @@ mod generated;
 mod block;
 mod configured;
 mod connection;
+mod corrupt;
 mod failure;
 mod file;
 mod filesystem;
@@ -120,6 +124,7 @@ mod hosts;
 mod idle;
 mod link;
 mod located;
+mod locations;
 mod namenode;
 mod options;
 mod packet;

@@ -123,7 +123,7 @@ pub(crate) struct NodeFault {
 
 /// Why a connection could not be opened.
 pub(crate) struct SetupFault {
-    /// The node at fault.
+    /// The node at fault. If there was no response in time, the first node of the link.
     pub(crate) node: Node,
     pub(crate) what: String,
     /// Whether there was only no response in time.
@@ -141,14 +141,15 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Connects to the first of `nodes` and sets up the block on all of them.
+    /// Connects to the first of `nodes` and sets up the block on all of them. If there is no
+    /// response in time, any of them may be the reason.
     pub(crate) async fn open(
         env: &Env,
         nodes: Vec<Node>,
         target: &Target<'_>,
         limit: Duration,
     ) -> Result<Link, SetupFault> {
-        let first = nodes[0].clone();
+        let (first, count) = (nodes[0].clone(), nodes.len());
         let failed = |node: &Node, what| SetupFault { node: node.clone(), what, is_late: false };
         let opened = env.timeout(limit, async {
             let stream = connect(env, &first.id, target.by_hostname).await;
@@ -162,7 +163,8 @@ impl Link {
         match opened.await {
             Some(opened) => opened,
             None => {
-                let what = format!("no response to the setup within {} ms", limit.as_millis());
+                let waited_ms = limit.as_millis();
+                let what = format!("no response to the setup within {waited_ms} ms (pipeline of {count})");
                 Err(SetupFault { is_late: true, ..failed(&first, what) })
             }
         }

@@ -12,13 +12,14 @@ use crate::link::Node;
 use crate::visible::visible_len;
 
 /// A block with its replicas.
+#[derive(Clone)]
 pub(crate) struct Replicated {
     pub(crate) block: ExtendedBlock,
     pub(crate) token: Bytes,
     /// Position of its first byte in the file.
     pub(crate) offset: u64,
     pub(crate) len: u64,
-    /// The DataNodes that have a replica, the nearest first.
+    /// The DataNodes that have a replica, those of this machine first.
     pub(crate) nodes: Vec<Node>,
 }
 
@@ -26,6 +27,7 @@ pub(crate) struct Replicated {
 pub(crate) type Part = (usize, u64, usize);
 
 /// All blocks of a file, in order and without gaps.
+#[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) blocks: Vec<Replicated>,
     pub(crate) len: u64,
@@ -65,6 +67,18 @@ impl Located {
         let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
         self.blocks.push(Replicated { block: visible, offset, len, ..block });
         Ok(())
+    }
+
+    /// Moves the nodes for which `is_local` returns true to the beginning of all lists.
+    fn put_local_first(&mut self, is_local: impl Fn(&Node) -> bool) {
+        self.blocks.iter_mut().for_each(|block| block.nodes.sort_by_key(|node| !is_local(node)));
+    }
+
+    /// Moves a node to the end of the list of a block, if the file has this block.
+    pub(crate) fn put_last(&mut self, block_id: u64, node: &Node) {
+        if let Some(block) = self.blocks.iter_mut().find(|block| block.block.block_id == block_id) {
+            block.nodes.sort_by_key(|other| other.is_in(std::slice::from_ref(node)));
+        }
     }
 
     /// The parts of the range that begins at `offset`, in order. The range must not go beyond the
@@ -145,6 +159,9 @@ pub(crate) async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlo
         let len = visible_len(shared, path, &open).await?;
         located.push_open(open, len).map_err(invalid)?;
     }
+    // The NameNode sorts the result of getBlockLocations by distance, but not that of
+    // getLocatedFileInfo.
+    located.put_local_first(|node| shared.local.has(&*shared.env.net, node));
     Ok(located)
 }
 

@@ -71,6 +71,11 @@ impl NameNode {
         }
     }
 
+    /// Index of the NameNode that was last active, in the order of the settings.
+    pub(crate) fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed) % self.servers.len()
+    }
+
     /// The client as it introduces itself.
     pub(crate) fn identity(&self) -> &Identity {
         &self.identity
@@ -99,7 +104,7 @@ impl NameNode {
         loop {
             let elapsed = self.env.clock.monotonic().saturating_sub(began);
             let left = patience.total.saturating_sub(elapsed);
-            let index = self.active.load(Ordering::Relaxed) % self.servers.len();
+            let index = self.active();
             let call = CallId { id, retries: attempts };
             let limit = patience.attempt.min(left);
             let (next, why) = match self.attempt(index, limit, method, call, request).await {

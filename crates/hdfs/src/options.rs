@@ -191,6 +191,11 @@ fn split_url(url: &str) -> Result<(&str, String), OptionsError> {
     Ok((authority, parts.iter().map(|part| format!("/{part}")).collect()))
 }
 
+/// The names of NameNodes in a value of `dfs.ha.namenodes.NAMESERVICE`.
+pub(crate) fn namenode_names(value: &str) -> impl Iterator<Item = &str> {
+    value.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
 fn parse_address(text: &str) -> Option<Address> {
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) => (host, port.parse().ok()?),
@@ -305,14 +310,13 @@ impl Values<'_> {
             let invalid = || OptionsError::Url { url: url.to_owned() };
             return parse_address(single).map(|address| vec![address]).ok_or_else(invalid);
         };
-        let names = names.split(',').map(str::trim).filter(|name| !name.is_empty());
         let address_of = |name: &str| {
             let key = format!("dfs.namenode.rpc-address.{authority}.{name}");
             let (nameservice, namenode) = (authority.to_owned(), name.to_owned());
             let address = self.get(&key).and_then(parse_address);
             address.ok_or(OptionsError::NoAddress { nameservice, namenode, key })
         };
-        names.map(address_of).collect()
+        namenode_names(names).map(address_of).collect()
     }
 }
 

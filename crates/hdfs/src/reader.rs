@@ -1,11 +1,12 @@
 //! Reads of replicated files.
 //!
 //! A reader belongs to a file's inode, so it still works after its file was renamed. It keeps the
-//! locations of blocks that it got when it was opened, and requests new ones if no replica can be
-//! read or the access tokens have expired. For two minutes after a DataNode failed, its replicas
-//! are tried only after those of other DataNodes.
+//! locations of blocks that it got when it was opened. It requests new ones if no replica can be
+//! read or the access tokens have expired, and in the background after a replica could not be read.
+//! For two minutes after a DataNode failed, its replicas are tried only after those of other
+//! DataNodes. Then one read probes it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::BoxFuture;
@@ -13,12 +14,13 @@ use bytes::{Bytes, BytesMut};
 use fs::{Error, FilePath, Result};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tracing::{debug, warn};
+use tracing::warn;
 
+use crate::corrupt::report_corrupt;
 use crate::file::Shared;
-use crate::generated::{BadBlocksRequest, Empty, LocatedBlock};
 use crate::link::Node;
-use crate::located::{Located, Replicated, locate};
+use crate::located::{Located, Replicated};
+use crate::locations::Locations;
 use crate::packet::CHUNK_BYTES;
 use crate::replica::{ReadContext, ReplicaFault};
 
@@ -32,10 +34,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct HdfsReader {
     shared: Arc<Shared>,
     path: FilePath,
-    // The path that names the file by its inode: `/.reserved/.inodes/ID`.
-    inode: String,
-    len: u64,
-    located: Mutex<Arc<Located>>,
+    locations: Arc<Locations>,
 }
 
 /// Why no replica of a block could be read.
@@ -48,26 +47,12 @@ struct Unreadable {
 impl HdfsReader {
     /// A reader of the file at `inode`, a path of the form `/.reserved/.inodes/ID`.
     pub(crate) fn new(shared: Arc<Shared>, path: FilePath, inode: String, located: Located) -> HdfsReader {
-        let len = located.len;
-        HdfsReader { shared, path, inode, len, located: Mutex::new(Arc::new(located)) }
-    }
-
-    fn current(&self) -> Arc<Located> {
-        self.located.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    async fn locate_again(&self) -> Result<Arc<Located>> {
-        let located = Arc::new(locate(&self.shared, &self.path, &self.inode).await?);
-        if located.len < self.len {
-            let message = format!("the file has only {} bytes now", located.len);
-            return Err(Error::io(&self.path, "read", message));
-        }
-        *self.located.lock().unwrap_or_else(PoisonError::into_inner) = located.clone();
-        Ok(located)
+        let locations = Arc::new(Locations::new(shared.clone(), path.clone(), inode, located));
+        HdfsReader { shared, path, locations }
     }
 
     async fn read_with_retries(&self, offset: u64, len: usize) -> Result<Bytes> {
-        let mut located = self.current();
+        let mut located = self.locations.current();
         let mut attempt = 1;
         loop {
             let unreadable = match self.read_parts(&located, offset, len).await {
@@ -85,7 +70,7 @@ impl HdfsReader {
                 self.shared.env.clock.sleep(PAUSE * (1 << attempt)).await;
             }
             attempt += 1;
-            match self.locate_again().await {
+            match self.locations.locate_again().await {
                 Ok(again) => located = again,
                 Err(error @ Error::NotFound { .. }) => return Err(error),
                 // The old locations may still be right.
@@ -123,6 +108,7 @@ impl HdfsReader {
         let clock = &self.shared.env.clock;
         let mut nodes = self.in_order(block).into_iter();
         let mut unreadable = Unreadable { what: "the block has no replica".into(), is_token_expired: false };
+        let mut has_failed = false;
         let mut running: FuturesUnordered<BoxFuture<'_, _>> = FuturesUnordered::new();
         running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
         loop {
@@ -130,7 +116,12 @@ impl HdfsReader {
             let (node, fault) = tokio::select! {
                 biased;
                 read = running.next() => match read {
-                    Some(Ok(bytes)) => return Ok(bytes),
+                    Some(Ok(bytes)) => {
+                        if has_failed {
+                            self.locations.refresh_later();
+                        }
+                        return Ok(bytes);
+                    }
                     Some(Err(fault)) => fault,
                     None => return Err(unreadable),
                 },
@@ -139,6 +130,7 @@ impl HdfsReader {
                     continue;
                 }
             };
+            has_failed = true;
             unreadable = self.judge(node, block, fault);
             if running.is_empty() {
                 running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
@@ -150,7 +142,7 @@ impl HdfsReader {
     fn in_order<'b>(&self, block: &'b Replicated) -> Vec<&'b Node> {
         let now = self.shared.env.clock.monotonic();
         let mut nodes: Vec<&Node> = block.nodes.iter().collect();
-        nodes.sort_by_key(|node| self.shared.suspects.has(node, now));
+        nodes.sort_by_key(|node| self.shared.suspects.is_read_last(node, now));
         nodes
     }
 
@@ -162,6 +154,7 @@ impl HdfsReader {
         len: usize,
     ) -> BoxFuture<'b, std::result::Result<Bytes, (&'b Node, ReplicaFault)>> {
         let shared = &self.shared;
+        let is_probe = shared.suspects.begin_probe(node, shared.env.clock.monotonic());
         let context = ReadContext {
             env: &shared.env,
             idle: &shared.idle,
@@ -169,52 +162,39 @@ impl HdfsReader {
             by_hostname: shared.settings.by_hostname,
         };
         let limit = shared.settings.read_timeout;
-        Box::pin(
-            async move { context.read(node, block, (at, len), limit).await.map_err(|fault| (node, fault)) },
-        )
+        Box::pin(async move {
+            let read = context.read(node, block, (at, len), limit).await;
+            if is_probe && read.is_ok() {
+                shared.suspects.end_probe(node);
+            }
+            read.map_err(|fault| (node, fault))
+        })
     }
 
-    /// After a fault, marks the node as a suspect or reports its replica as corrupt, if the kind of
-    /// fault requires it. Returns why the block could not be read.
+    /// After a fault, marks the node as a suspect, or its replica as one to read last, if the kind
+    /// of fault requires it. Returns why the block could not be read.
     fn judge(&self, node: &Node, block: &Replicated, fault: ReplicaFault) -> Unreadable {
-        let is_token_expired = matches!(fault, ReplicaFault::Token);
+        let (block_id, is_token_expired) = (block.block.block_id, matches!(fault, ReplicaFault::Token));
         let what = match fault {
             ReplicaFault::Node(what) => {
                 self.shared.suspects.add(node, self.shared.env.clock.monotonic());
                 what
             }
             ReplicaFault::Corrupt(what) => {
-                self.report_corrupt(node, block);
+                report_corrupt(&self.shared, &self.path, node, block);
+                self.locations.put_last(block_id, node);
+                what
+            }
+            ReplicaFault::Refused(what) => {
+                self.locations.put_last(block_id, node);
                 what
             }
             ReplicaFault::Token => "the access token has expired".to_owned(),
-            ReplicaFault::Refused(what) => what,
         };
-        let block_id = block.block.block_id;
         if !is_token_expired {
             warn!(path = %self.path, block_id, %node, what, "cannot read a replica");
         }
         Unreadable { what: format!("block {block_id} at {node}: {what}"), is_token_expired }
-    }
-
-    /// Reports a corrupt replica, so that the NameNode replaces it.
-    fn report_corrupt(&self, node: &Node, block: &Replicated) {
-        let bad = LocatedBlock {
-            b: block.block.clone(),
-            offset: block.offset,
-            locs: vec![node.info.clone()],
-            corrupt: true,
-            block_token: block.token.clone(),
-            ..LocatedBlock::default()
-        };
-        let (shared, path) = (self.shared.clone(), self.path.clone());
-        self.shared.env.spawn(base::env::TaskClass::Background, async move {
-            let request = BadBlocksRequest { blocks: vec![bad] };
-            let reported = shared.namenode.call("reportBadBlocks", &request).await;
-            if let Err(failure) = reported.map(|Empty {}| ()) {
-                debug!(%path, error = failure.message(), "cannot report a corrupt replica");
-            }
-        });
     }
 }
 
@@ -224,13 +204,13 @@ impl fs::FileReader for HdfsReader {
     }
 
     fn len(&self) -> u64 {
-        self.len
+        self.locations.file_len()
     }
 
     fn read_at(&self, offset: u64, len: usize) -> BoxFuture<'_, Result<Bytes>> {
         Box::pin(async move {
             let end = offset.saturating_add(len as u64);
-            if end > self.len {
+            if end > self.len() {
                 return Err(Error::PastEnd { path: self.path.clone(), end });
             }
             if len == 0 {

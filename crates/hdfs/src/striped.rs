@@ -4,7 +4,9 @@
 //! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
 //! that failed permanently. After any error it is therefore reopened, and the read is repeated.
 //!
-//! The library is started when the first erasure-coded file is opened.
+//! The library is started when the first erasure-coded file is opened. It waits without a limit for
+//! a NameNode that hangs, and uses another one only after an error. So after an open that takes too
+//! long it is started again, with the NameNode that this crate has found active.
 //!
 //! The library panics on a read past the end of the file, so each range is checked first. As in
 //! Hadoop, reads of erasure-coded files are not hedged.
@@ -20,11 +22,11 @@ use fs::{Error, FilePath, Result};
 use hdfs_native::file::FileReader as LibraryReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 use tokio::runtime::Handle;
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tracing::warn;
 
 use crate::file::Shared;
-use crate::options::{HdfsOptions, Settings};
+use crate::options::{HdfsOptions, Settings, namenode_names};
 
 const ATTEMPTS: u32 = 6;
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
@@ -37,7 +39,8 @@ pub(crate) struct Library {
     service: String,
     user: String,
     values: HashMap<String, String>,
-    client: OnceCell<Client>,
+    // None before the start, and after an open that took too long.
+    client: AsyncMutex<Option<Client>>,
 }
 
 impl Library {
@@ -50,24 +53,47 @@ impl Library {
             service: settings.service.clone(),
             user: options.user.clone(),
             values,
-            client: OnceCell::new(),
+            client: AsyncMutex::default(),
         }
     }
 
-    /// The client, for the open of `path`.
+    /// The client, for the open of `path`. A new one calls the NameNode with the index `active`
+    /// first.
     ///
     /// # Errors
     /// [`Error::Io`] if the library rejects its settings.
-    pub(crate) async fn client(&self, path: &FilePath) -> Result<Client> {
-        let started = self.client.get_or_try_init(|| self.start()).await;
+    async fn client(&self, active: usize, path: &FilePath) -> Result<Client> {
+        let mut client = self.client.lock().await;
+        if let Some(started) = &*client {
+            return Ok(started.clone());
+        }
         let refused = |why: String| {
             Error::io(path, "open", format!("the client library for erasure-coded files: {why}"))
         };
-        started.cloned().map_err(refused)
+        let started = self.start(active).await.map_err(refused)?;
+        Ok(client.insert(started).clone())
+    }
+
+    /// Lets the next open start the library again.
+    async fn discard(&self) {
+        *self.client.lock().await = None;
+    }
+
+    /// The settings of the library, which calls the NameNodes in the listed order.
+    fn values(&self, active: usize) -> HashMap<String, String> {
+        let mut values = self.values.clone();
+        let service = self.service.trim_start_matches("hdfs://");
+        values.insert(format!("dfs.client.failover.random.order.{service}"), "false".to_owned());
+        if let Some(value) = values.get_mut(&format!("dfs.ha.namenodes.{service}")) {
+            let mut names: Vec<&str> = namenode_names(value).collect();
+            names.rotate_left(active);
+            *value = names.join(",");
+        }
+        values
     }
 
     /// Starts the library with its tasks on the runtime of service threads.
-    async fn start(&self) -> std::result::Result<Client, String> {
+    async fn start(&self, active: usize) -> std::result::Result<Client, String> {
         let (send, receive) = oneshot::channel();
         self.env.spawn(TaskClass::Service, async move {
             // The caller may have stopped waiting.
@@ -76,7 +102,7 @@ impl Library {
         let runtime = receive.await.map_err(|_| "the service threads ended".to_owned())?;
         ClientBuilder::new()
             .with_url(self.service.clone())
-            .with_config(self.values.clone())
+            .with_config(self.values(active))
             .with_user(self.user.clone())
             .with_io_runtime(runtime)
             .build()
@@ -87,7 +113,7 @@ impl Library {
 /// An open erasure-coded file.
 pub(crate) struct StripedReader {
     shared: Arc<Shared>,
-    client: Client,
+    library: Arc<Library>,
     path: FilePath,
     // The path that names the file by its inode: `/.reserved/.inodes/ID`.
     inode: String,
@@ -99,14 +125,14 @@ impl StripedReader {
     /// Opens the file at `inode`, a path of the form `/.reserved/.inodes/ID`.
     pub(crate) async fn open(
         shared: Arc<Shared>,
-        client: Client,
+        library: Arc<Library>,
         path: FilePath,
         inode: String,
     ) -> Result<StripedReader> {
-        let reader = open_library(&shared, &client, &path, &inode).await?;
+        let reader = open_library(&shared, &library, &path, &inode).await?;
         let len = reader.file_length() as u64;
         let reader = Mutex::new(Arc::new(reader));
-        Ok(StripedReader { shared, client, path, inode, len, reader })
+        Ok(StripedReader { shared, library, path, inode, len, reader })
     }
 
     fn current(&self) -> Arc<LibraryReader> {
@@ -114,7 +140,7 @@ impl StripedReader {
     }
 
     async fn reopen(&self) -> Result<Arc<LibraryReader>> {
-        let reader = open_library(&self.shared, &self.client, &self.path, &self.inode).await?;
+        let reader = open_library(&self.shared, &self.library, &self.path, &self.inode).await?;
         let reader = Arc::new(reader);
         *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = reader.clone();
         Ok(reader)
@@ -163,12 +189,14 @@ impl StripedReader {
 
 async fn open_library(
     shared: &Shared,
-    client: &Client,
+    library: &Library,
     path: &FilePath,
     inode: &str,
 ) -> Result<LibraryReader> {
+    let client = library.client(shared.namenode.active(), path).await?;
     let opened = shared.env.timeout(shared.limits.read, client.read(inode)).await;
     let Some(opened) = opened else {
+        library.discard().await;
         return Err(Error::io(path, "open", "the NameNode did not respond in time"));
     };
     opened.map_err(|error| match error {
@@ -200,5 +228,34 @@ impl fs::FileReader for StripedReader {
             }
             self.read_with_retries(offset, len).await
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{IfMissing, Limits};
+
+    #[test]
+    fn the_library_calls_the_active_namenode_first() {
+        let settings = [
+            ("dfs.ha.namenodes.ns", "a, b,c"),
+            ("dfs.namenode.rpc-address.ns.a", "one:8020"),
+            ("dfs.namenode.rpc-address.ns.b", "two:8020"),
+            ("dfs.namenode.rpc-address.ns.c", "three:8020"),
+        ];
+        let options = HdfsOptions {
+            url: "hdfs://ns/hbase".to_owned(),
+            user: "u".to_owned(),
+            settings: settings.map(|(key, value)| (key.to_owned(), value.to_owned())).into(),
+            limits: Limits::default(),
+            if_missing: IfMissing::Create,
+        };
+        let settings = Settings::parse(&options).unwrap();
+        let env = base::testing::env(1);
+        let library = Library::new(&env, &options, &settings);
+        for (active, names) in [(0, "a,b,c"), (1, "b,c,a"), (2, "c,a,b")] {
+            assert_eq!(library.values(active)["dfs.ha.namenodes.ns"], names);
+        }
     }
 }

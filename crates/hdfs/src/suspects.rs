@@ -1,5 +1,9 @@
-//! DataNodes that failed recently, which new blocks avoid.
+//! DataNodes that failed recently. New blocks avoid them, and reads use other replicas first.
+//!
+//! A read from a dead machine fails after several seconds, and so do all reads that begin there
+//! meanwhile. So reads avoid a node until one of them, the probe, has succeeded.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +14,9 @@ use crate::link::Node;
 /// How long a DataNode is avoided. A node that is restarted is used again soon; one that stays down
 /// delays one new block in this time.
 const AVOIDED_FOR: Duration = Duration::from_secs(120);
+/// The longest time in which reads avoid a node. It begins with [`AVOIDED_FOR`], and each probe
+/// doubles it.
+const READ_PAUSE_MAX: Duration = Duration::from_secs(16 * 60);
 /// Failures by slowness within [`SLOW_PERIOD`] after which slowness is tolerated for the same time.
 const SLOW_FAILURES_MAX: usize = 3;
 const SLOW_PERIOD: Duration = Duration::from_secs(10);
@@ -25,6 +32,19 @@ struct Lists {
     // The oldest first.
     nodes: Vec<Suspect>,
     slow_failures: Vec<Duration>,
+    read_pauses: HashMap<String, ReadPause>,
+}
+
+/// The time in which reads use a node last.
+struct ReadPause {
+    length: Duration,
+    until: Duration,
+}
+
+impl ReadPause {
+    fn restart(&mut self, now: Duration) {
+        self.until = now + self.length;
+    }
 }
 
 struct Suspect {
@@ -40,10 +60,34 @@ impl Suspects {
 
     /// Adds a node, or restarts its time.
     pub(crate) fn add(&self, node: &Node, now: Duration) {
-        let nodes = &mut self.lists().nodes;
-        nodes.retain(|suspect| suspect.uuid != node.id.datanode_uuid);
         let uuid = node.id.datanode_uuid.clone();
-        nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
+        let mut lists = self.lists();
+        let pause = ReadPause { length: AVOIDED_FOR, until: now };
+        lists.read_pauses.entry(uuid.clone()).or_insert(pause).restart(now);
+        lists.nodes.retain(|suspect| suspect.uuid != uuid);
+        lists.nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
+    }
+
+    /// Whether reads use a node only after others.
+    pub(crate) fn is_read_last(&self, node: &Node, now: Duration) -> bool {
+        self.lists().read_pauses.get(&node.id.datanode_uuid).is_some_and(|pause| pause.until > now)
+    }
+
+    /// Is called before a read from a node. Returns whether it is a probe: the node has failed, and
+    /// its time is over. Other reads avoid the node from now on, until the probe has succeeded.
+    pub(crate) fn begin_probe(&self, node: &Node, now: Duration) -> bool {
+        let pauses = &mut self.lists().read_pauses;
+        let Some(pause) = pauses.get_mut(&node.id.datanode_uuid).filter(|pause| pause.until <= now) else {
+            return false;
+        };
+        pause.length = (pause.length * 2).min(READ_PAUSE_MAX);
+        pause.restart(now);
+        true
+    }
+
+    /// Lets reads use a node again, after a successful probe.
+    pub(crate) fn end_probe(&self, node: &Node) {
+        self.lists().read_pauses.remove(&node.id.datanode_uuid);
     }
 
     /// Whether a node is a suspect.
@@ -114,6 +158,27 @@ mod tests {
         suspects.add(&two, SECOND);
         suspects.forget(&two);
         assert!(suspects.infos(SECOND).is_empty());
+    }
+
+    #[test]
+    fn one_read_probes_a_node_that_failed() {
+        let (suspects, node) = (Suspects::default(), node(1));
+        assert!(!suspects.begin_probe(&node, SECOND), "it has not failed");
+        let mut now = SECOND;
+        for pause in [2, 4, 8, 16, 16].map(|minutes| SECOND * 60 * minutes) {
+            // Several reads fail.
+            suspects.add(&node, now);
+            suspects.add(&node, now);
+            assert!(suspects.is_read_last(&node, now + pause - SECOND));
+            assert!(!suspects.begin_probe(&node, now + pause - SECOND));
+            now += pause;
+            assert!(!suspects.is_read_last(&node, now) && suspects.begin_probe(&node, now));
+            assert!(suspects.is_read_last(&node, now) && !suspects.begin_probe(&node, now));
+        }
+        suspects.end_probe(&node);
+        assert!(!suspects.is_read_last(&node, now));
+        suspects.add(&node, now);
+        assert!(!suspects.is_read_last(&node, now + AVOIDED_FOR), "it begins with the shortest time");
     }
 
     #[test]

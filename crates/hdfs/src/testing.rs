@@ -22,10 +22,15 @@ pub(crate) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
-/// The description of a DataNode that listens on `port`.
+/// The description of a DataNode on another machine that listens on `port`.
 pub(crate) fn info(port: u16) -> Bytes {
+    info_at("10.0.0.1", port)
+}
+
+/// The description of a DataNode that listens on `port` of a machine.
+pub(crate) fn info_at(ip_addr: &str, port: u16) -> Bytes {
     let id = DatanodeId {
-        ip_addr: "10.0.0.1".to_owned(),
+        ip_addr: ip_addr.to_owned(),
         host_name: "host".to_owned(),
         datanode_uuid: format!("node-{port}"),
         xfer_port: port.into(),

@@ -208,6 +208,38 @@ async fn a_store_file_survives_a_datanode_that_does_not_respond() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_datanode_that_does_not_respond_to_a_setup_costs_a_store_file_no_other_replica() {
+    let bytes = content();
+    for (frozen, others) in [(1, [2, 3]), (2, [1, 3]), (3, [1, 2])] {
+        let cluster = Cluster::start(3).await;
+        cluster.datanodes[frozen - 1].set(Behavior::Frozen);
+        let began = cluster.env.clock.monotonic();
+        write(&cluster, "data", &bytes).await.unwrap();
+        let took = cluster.env.clock.monotonic() - began;
+        assert!(took < Limits::default().setup * 2 + Duration::from_millis(10), "{took:?}");
+        assert_replicas(&cluster, "data", &bytes, &others);
+        // New blocks avoid only this node.
+        write(&cluster, "next", b"x").await.unwrap();
+        assert_replicas(&cluster, "next", b"x", &others);
+        // It is used again when it responds.
+        cluster.datanodes[frozen - 1].set(Behavior::Good);
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        write(&cluster, "last", b"x").await.unwrap();
+        assert_replicas(&cluster, "last", b"x", &[1, 2, 3]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_file_survives_two_datanodes_that_fail_in_different_ways() {
+    let bytes = content();
+    let cluster = Cluster::start(3).await;
+    cluster.datanodes[2].set(Behavior::Frozen);
+    cluster.datanodes[1].set(Behavior::DiesAfter(1_200_000));
+    write(&cluster, "data", &bytes).await.unwrap();
+    assert_replicas(&cluster, "data", &bytes, &[1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_idle_store_file_survives_the_loss_of_a_datanode() {
     let cluster = Cluster::start(3).await;
     let mut file = cluster.fs.create(&FilePath::new("data"), AccessPattern::Data).await.unwrap();

@@ -2,7 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "implements the network that all other code gets through Env")]
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use base::BoxFuture;
@@ -30,6 +30,11 @@ impl Network for TcpNetwork {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         })
+    }
+
+    fn has_address(&self, address: IpAddr) -> bool {
+        // The kernel binds sockets only to addresses of the machine.
+        UdpSocket::bind((address, 0)).is_ok()
     }
 }
 
@@ -81,6 +86,13 @@ fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::R
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_of_other_machines_are_recognized() {
+        assert!(TcpNetwork.has_address(Ipv4Addr::LOCALHOST.into()));
+        // Reserved for documentation (RFC 5737).
+        assert!(!TcpNetwork.has_address(Ipv4Addr::new(192, 0, 2, 1).into()));
+    }
 
     #[tokio::test]
     async fn localhost_is_any_loopback_address() {

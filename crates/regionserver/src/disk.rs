@@ -18,6 +18,8 @@ const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(60);
 pub struct Disk {
     /// The pause between two polls when little was written.
     pub poll_period: Duration,
+    /// Whether other machines provide it. It may then be unavailable for a time without being lost.
+    pub is_remote: bool,
     /// The state of its free space.
     pub space: Arc<Space>,
     /// Space that is reserved for logs and deletes.
@@ -35,6 +37,7 @@ impl Default for Disk {
     fn default() -> Disk {
         Disk {
             poll_period: LOCAL_POLL_PERIOD,
+            is_remote: false,
             space: Arc::default(),
             reserve: None,
             lock: None,
@@ -47,6 +50,6 @@ impl Default for Disk {
 impl Disk {
     /// A file system that a server on another machine provides.
     pub fn remote() -> Disk {
-        Disk { poll_period: REMOTE_POLL_PERIOD, ..Disk::default() }
+        Disk { poll_period: REMOTE_POLL_PERIOD, is_remote: true, ..Disk::default() }
     }
 }

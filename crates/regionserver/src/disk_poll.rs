@@ -8,6 +8,10 @@
 //! After a directory is removed or a disk unmounted, writes to open files still succeed, but no
 //! later start finds the data. So each poll checks that the directory, its lock file and the open
 //! log still exist at their paths.
+//!
+//! A local disk also counts as lost if a call on it fails or does not return. A remote file system
+//! may be unavailable for minutes, for example during a failover, while its open logs still commit.
+//! So it counts as lost only if something is missing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +24,7 @@ use crate::server::RegionServer;
 
 /// The pause between two checks of whether a poll is due.
 const CHECK_PERIOD: Duration = Duration::from_millis(100);
-/// A disk that does not complete a call within this time is considered lost.
+/// A poll that takes longer has failed.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest pause between two polls of a disk that is lost or low on space.
 const TROUBLED_POLL_PERIOD: Duration = Duration::from_secs(5);
@@ -29,6 +33,24 @@ const FREE_SPACE_PERIOD: Duration = Duration::from_secs(5);
 /// If all memstores together have fewer bytes, they are not flushed to free space, because their
 /// logs are hardly larger.
 const FREE_SPACE_FLUSH_BYTES_MIN: u64 = 1 << 20;
+
+/// Why a poll failed.
+enum PollFailure {
+    /// The directory, its lock file or the open log is not at its path.
+    Missing(String),
+    /// A call failed or did not return.
+    NoAnswer(String),
+}
+
+impl PollFailure {
+    fn of(error: &fs::Error) -> PollFailure {
+        let reason = error.to_string();
+        match error {
+            fs::Error::NotFound { .. } | fs::Error::RootReplaced { .. } => PollFailure::Missing(reason),
+            _ => PollFailure::NoAnswer(reason),
+        }
+    }
+}
 
 /// The state that a poll leaves for the next one.
 #[derive(Default)]
@@ -64,8 +86,10 @@ impl RegionServer {
         }
         state.polled_at = now;
         let polled = self.env().timeout(RESPONSE_TIMEOUT, self.poll_disk()).await;
-        let no_response = || Err(format!("the disk does not answer within {} s", RESPONSE_TIMEOUT.as_secs()));
-        space.set_lost(polled.unwrap_or_else(no_response).err());
+        self.record_presence(polled.unwrap_or_else(|| {
+            let waited_s = RESPONSE_TIMEOUT.as_secs();
+            Err(PollFailure::NoAnswer(format!("the disk does not answer within {waited_s} s")))
+        }));
         self.report_level(state, space.level());
         match space.level() {
             Level::Refusing if state.freed_at.is_none_or(|at| now >= at + FREE_SPACE_PERIOD) => {
@@ -77,10 +101,23 @@ impl RegionServer {
         }
     }
 
-    /// Polls the disk once. Returns the reason if it is lost.
-    pub(crate) async fn poll_disk(&self) -> Result<(), String> {
+    /// Records whether the disk is lost, after a poll with this result.
+    fn record_presence(&self, polled: Result<(), PollFailure>) {
+        let lost = match polled {
+            Ok(()) => None,
+            Err(PollFailure::NoAnswer(reason)) if self.disk().is_remote => {
+                warn!(%reason, "cannot check the data directory; retrying");
+                return;
+            }
+            Err(PollFailure::Missing(reason) | PollFailure::NoAnswer(reason)) => Some(reason),
+        };
+        self.disk().space.set_lost(lost);
+    }
+
+    /// Polls the disk once.
+    async fn poll_disk(&self) -> Result<(), PollFailure> {
         let fs = self.fs();
-        fs.check_root().await.map_err(|error| error.to_string())?;
+        fs.check_root().await.map_err(|error| PollFailure::of(&error))?;
         let required = self.open_logs().into_iter().chain(self.disk().lock.clone());
         for path in required {
             match fs.stat(&path).await {
@@ -88,14 +125,12 @@ impl RegionServer {
                 // The log was rolled and archived after `open_logs` returned it.
                 Ok(None) if self.disk().lock.as_ref() != Some(&path) && !self.open_logs().contains(&path) => {
                 }
-                Ok(None) => return Err(format!("{path} is missing")),
-                Err(error) => return Err(error.to_string()),
+                Ok(None) => return Err(PollFailure::Missing(format!("{path} is missing"))),
+                Err(error) => return Err(PollFailure::of(&error)),
             }
         }
-        match fs.space().await {
-            Ok(Some(found)) => self.disk().space.record_poll(found, self.unwritten_bytes()),
-            Ok(None) => {}
-            Err(error) => return Err(error.to_string()),
+        if let Some(found) = fs.space().await.map_err(|error| PollFailure::of(&error))? {
+            self.disk().space.record_poll(found, self.unwritten_bytes());
         }
         Ok(())
     }

@@ -9,7 +9,9 @@ use cell::KeyValue;
 use cell::cell::CellType;
 use cell::mutation::Mutation;
 use engine::Error;
+use fs::FileSystem;
 use fs::faulty::{Fault, Operation, Rule};
+use regionserver::Disk;
 use regionserver::errors::java_exception;
 
 /// Longer than the server takes to detect the fault.
@@ -69,6 +71,32 @@ fn a_lost_directory_refuses_all_writes_and_is_reported() {
         let unflushed = world.server.stop().await.unwrap_err();
         assert!(unflushed.contains("the data directory is lost"), "{unflushed}");
         assert!(begun.elapsed() < 2 * DETECTED_WITHIN, "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn an_unavailable_remote_file_system_is_not_lost() {
+    run(async {
+        let disk = Disk { poll_period: DETECTED_WITHIN / 6, ..Disk::remote() };
+        let world = World::with_disk(disk).await;
+        world.put("a").await;
+        for fault in [Fault::Fail, Fault::Hang] {
+            world.faulty.add(Rule::new(fault).on(Operation::Stat));
+            // A poll that hangs fails after 30 s.
+            world.env.clock.sleep(20 * DETECTED_WITHIN).await;
+            write(&world, put("b")).await.unwrap();
+            assert_eq!(world.server.server_load().grampus_failures, [""; 0], "{fault:?}");
+            world.faulty.heal();
+        }
+        let log_dir = fs::FilePath::new(&format!("WALs/{}", world.server.name()));
+        world.disk.delete(&log_dir).await.unwrap();
+        world.env.clock.sleep(20 * DETECTED_WITHIN).await;
+        let refused = write(&world, put("c")).await.unwrap_err();
+        assert!(refused.to_string().contains("the data directory is lost"), "{refused}");
+        // It stays lost while the file system is unavailable.
+        world.faulty.add(Rule::new(Fault::Fail).on(Operation::Stat));
+        world.env.clock.sleep(2 * DETECTED_WITHIN).await;
+        write(&world, put("c")).await.unwrap_err();
     });
 }
 

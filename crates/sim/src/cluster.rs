@@ -51,6 +51,8 @@ use crate::world::World;
 
 /// Session timeout of all processes.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+/// The pause between two polls of HDFS. Short, so that some polls fail because of an outage.
+const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(5);
 /// Which calls between the processes are repeated, and when.
 const DUPLICATION: DuplicationOptions =
     DuplicationOptions { is_repeated: |_, _| true, one_in: 12, delay_max: Duration::from_secs(8) };
@@ -308,6 +310,7 @@ async fn run_region_server(
     let mut parts = region_server_parts(life, &member, &session, &stop);
     if let Some(hdfs) = storage.hdfs() {
         parts.options.log_durability = hdfs.durability();
+        parts.disk = regionserver::Disk { poll_period: REMOTE_POLL_PERIOD, ..regionserver::Disk::remote() };
     }
     if is_endless(planted) {
         parts.lease = Lease::unlimited();

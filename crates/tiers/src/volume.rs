@@ -373,6 +373,7 @@ fn renamed(error: Error, path: &FilePath, directory: &str) -> Error {
         Error::PastEnd { end, .. } => Error::PastEnd { path, end },
         Error::Locked { .. } => Error::Locked { path },
         Error::TakenOver { .. } => Error::TakenOver { path },
+        error @ Error::RootReplaced { .. } => error,
         Error::Io { operation, message, .. } => {
             Error::Io { path, operation, message: format!("{message} (on the volume {})", directory) }
         }

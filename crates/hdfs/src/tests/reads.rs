@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use fs::{AccessPattern, Error, FilePath, FileSystem};
 
-use super::Cluster;
+use super::{Cluster, MINUTE};
 use crate::Limits;
-use crate::testing::{Behavior, ReadBehavior, connect_with};
+use crate::testing::{Behavior, Mode, ReadBehavior, connect_with};
 
 /// A file of `len` bytes in blocks of 4 KiB, on a cluster with these settings; its bytes and a
 /// reader.
@@ -31,6 +31,18 @@ impl Cluster {
 
     fn reads(&self) -> Vec<usize> {
         self.datanodes.iter().map(|node| node.state.lock().unwrap().reads.len()).collect()
+    }
+
+    /// From now on, the NameNode lists only these DataNodes as those of the file.
+    fn list(&self, ports: &[u16]) {
+        let mut state = self.namenode.state.lock().unwrap();
+        for block in &mut state.paths.get_mut("/hbase/data").unwrap().blocks {
+            block.locs = ports.iter().map(|port| crate::testing::info(*port)).collect();
+        }
+    }
+
+    fn remove_replicas(&self, node: usize) {
+        self.datanodes[node].state.lock().unwrap().blocks.clear();
     }
 
     fn set_reads(&self, nodes: &[usize], behavior: ReadBehavior) {
@@ -104,6 +116,84 @@ async fn a_lost_datanode_delays_one_read() {
     }
     let took = cluster.env.clock.monotonic() - began;
     assert!((5000..5100).contains(&took.as_millis()), "one read waits for the frozen node: {took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_was_moved_costs_one_read() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    let refreshes = || cluster.namenode.calls_of("getBlockLocations").len();
+    cluster.remove_replicas(0);
+    cluster.list(&[2, 3]);
+    for _ in 0..10 {
+        assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    }
+    cluster.env.clock.sleep(MINUTE * 2).await;
+    assert_eq!((cluster.reads(), refreshes()), (vec![1, 10, 0], 1));
+    // A refresh may return the old locations. The next one begins at least a minute later.
+    cluster.remove_replicas(1);
+    for _ in 0..120 {
+        assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+    }
+    assert_eq!((cluster.reads(), refreshes()), (vec![1, 10 + 2, 120], 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_replica_of_this_machine_is_read() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, _) = written(&cluster, 4000).await;
+    for block in &mut cluster.namenode.state.lock().unwrap().paths.get_mut("/hbase/data").unwrap().blocks {
+        block.locs[2] = crate::testing::info_at("127.0.0.1", 3);
+    }
+    let reader = cluster.fs.open(&FilePath::new("data")).await.unwrap();
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [0, 0, 1]);
+    cluster.remove_replicas(2);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_machine_delays_few_reads() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (_, reader) = written(&cluster, 4000).await;
+    let is_slow = async || {
+        let began = cluster.env.clock.monotonic();
+        reader.read_at(0, 4000).await.unwrap();
+        cluster.env.clock.monotonic() - began > Duration::from_millis(100)
+    };
+    cluster.datanodes[0].set(Behavior::Frozen);
+    let mut slow = Vec::new();
+    for _ in 0..20 {
+        let (one, other) = tokio::join!(is_slow(), is_slow());
+        slow.push(usize::from(one) + usize::from(other));
+        cluster.env.clock.sleep(MINUTE).await;
+    }
+    assert_eq!(slow[0], 2, "both begin before the DataNode has failed");
+    assert_eq!(slow[1..].iter().sum::<usize>(), 3, "after 2, 4 and 8 minutes: {slow:?}");
+    // After another 16 minutes it is used again.
+    cluster.datanodes[0].set(Behavior::Good);
+    cluster.env.clock.sleep(MINUTE * 16).await;
+    for _ in 0..3 {
+        assert!(!is_slow().await);
+    }
+    assert_eq!(cluster.reads()[0], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_corrupt_replica_is_reported_once_at_a_time() {
+    let cluster = Cluster::with_small_blocks(2, &[]).await;
+    let (bytes, reader) = written(&cluster, 3000).await;
+    let other = cluster.fs.open(&FilePath::new("data")).await.unwrap();
+    cluster.set_reads(&[0], ReadBehavior::Corrupt);
+    cluster.namenode.set_modes(Mode::Hung);
+    for reader in [reader, other] {
+        assert_eq!(reader.read_at(0, 3000).await.unwrap(), bytes);
+    }
+    cluster.namenode.set_modes(Mode::Active);
+    cluster.env.clock.sleep(MINUTE).await;
+    assert_eq!(cluster.namenode.state.lock().unwrap().bad_blocks.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

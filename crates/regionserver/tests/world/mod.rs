@@ -23,7 +23,7 @@ use proto::exception::{Answer, JavaException};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::slow_calls::SlowCalls;
 use regionserver::slow_log::{SlowCall, SlowLogOptions};
-use regionserver::{Admin, ClientRpc, RegionServer, RegionServerOptions, RegionServerParts};
+use regionserver::{Admin, ClientRpc, Disk, RegionServer, RegionServerOptions, RegionServerParts};
 use rpc::client::{ConnectOptions, Connection, Request};
 use rpc::{CellBlock, Method, ServerOptions};
 use wire::service::{AdminService, Caller, RegionServerStatusService};
@@ -150,11 +150,21 @@ pub async fn start_server(
     name: ServerName,
     dead_log_dirs: Vec<FilePath>,
 ) -> Arc<RegionServer> {
+    start_server_with(env, fs, Disk::default(), name, dead_log_dirs).await
+}
+
+async fn start_server_with(
+    env: &Env,
+    fs: Arc<dyn FileSystem>,
+    disk: Disk,
+    name: ServerName,
+    dead_log_dirs: Vec<FilePath>,
+) -> Arc<RegionServer> {
     let root = RootDir::new(FilePath::root());
     let started = RegionServer::start(RegionServerParts {
         env: env.clone(),
         fs,
-        disk: regionserver::Disk::default(),
+        disk,
         root: root.clone(),
         name,
         dead_log_dirs,
@@ -182,6 +192,11 @@ impl World {
         World::with_family(FamilyDescriptor::new("f")).await
     }
 
+    /// The same with this disk.
+    pub async fn with_disk(disk: Disk) -> World {
+        World::start(MemoryFs::new(), FamilyDescriptor::new("f"), 1, disk).await
+    }
+
     /// The same with the given family.
     pub async fn with_family(family: FamilyDescriptor) -> World {
         World::on(MemoryFs::new(), family).await
@@ -194,6 +209,10 @@ impl World {
 
     /// The same with the given region id.
     pub async fn with_region(disk: MemoryFs, family: FamilyDescriptor, region_id: u64) -> World {
+        World::start(disk, family, region_id, Disk::default()).await
+    }
+
+    async fn start(disk: MemoryFs, family: FamilyDescriptor, region_id: u64, watched: Disk) -> World {
         let start_code = next_start_code();
         // A seed per server, because its file names must differ from those of earlier servers.
         let env = base::testing::env(start_code);
@@ -207,7 +226,7 @@ impl World {
         root.write_table_descriptor(&*fs, &table).await.unwrap();
         let own_name = server_name(start_code);
         let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
-        let server = start_server(&env, fs, own_name, dead_log_dirs).await;
+        let server = start_server_with(&env, fs, watched, own_name, dead_log_dirs).await;
         server.register(Arc::new(AcceptingMaster)).await.unwrap();
         let connection = connect(&env, &server).await;
         let region = proto::RegionSpecifier { r#type: 1, value: info.name() };

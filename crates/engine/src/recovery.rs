@@ -257,8 +257,8 @@ impl RecoveredLogs {
     }
 
     /// Discards the edits that the old logs have of a region, because its contents were replaced
-    /// while it was not open. `log` is the current log of its server. Does nothing if the region was
-    /// closed since the start. Returns when this is durable.
+    /// while it was not open. `log` is the current log of its server. Does nothing if the region
+    /// was closed since the start. Returns when this is durable.
     ///
     /// # Errors
     /// The error of the log.

@@ -311,8 +311,8 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Checks that the root path still refers to the directory that was opened.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the path does not exist, [`Error::RootReplaced`] if it refers to another
-    /// directory or device: a later start would not find the data written now.
+    /// [`Error::NotFound`] if the path does not exist, [`Error::RootReplaced`] if it refers to
+    /// another directory or device: a later start would not find the data written now.
     fn check_root(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }

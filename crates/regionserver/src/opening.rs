@@ -249,8 +249,8 @@ impl RegionServer {
         }
     }
 
-    /// Closes a region again whose report, that order `id` opened it, was rejected by the master. If
-    /// a newer order has come, the rejection is late: the region may have moved away and back.
+    /// Closes a region again whose report, that order `id` opened it, was rejected by the master.
+    /// If a newer order has come, the rejection is late: the region may have moved away and back.
     async fn close_rejected(&self, encoded: &str, code: TransitionCode, id: i64) {
         if code == TransitionCode::Opened
             && !self.orders().is_outdated(encoded, id)

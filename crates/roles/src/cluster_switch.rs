@@ -1,5 +1,5 @@
-//! The znode `running`, by which a whole cluster is shut down. The active master creates it, and the
-//! `shutdown` call of HBase's `Admin` deletes it. Region servers and backup masters stop then.
+//! The znode `running`, by which a whole cluster is shut down. The active master creates it, and
+//! the `shutdown` call of HBase's `Admin` deletes it. Region servers and backup masters stop then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! What clients wrote and read, and the checks of it.
 //!
 //! A *version* of a row is one put or delete of all its families, with the version as timestamp. So
-//! the newest one wins, whatever the clocks of the servers show. In addition, each row has a counter
-//! that clients increment and that is not deleted. The checks are, for each row:
+//! the newest one wins, whatever the clocks of the servers show. In addition, each row has a
+//! counter that clients increment and that is not deleted. The checks are, for each row:
 //!
 //! * a read that begins after a write was acknowledged sees this write or a newer one;
 //! * a read sees at least what reads that had ended before it began have seen;
@@ -14,9 +14,9 @@
 //!   executed again: as in HBase, nonces survive a restart only in logs, which are removed when all
 //!   their edits are flushed.
 //!
-//! A write whose result is unknown may be visible or not, and may become visible late. So a row with
-//! such a put is not deleted any more: as in HBase, a put that is executed after a compaction has
-//! removed the newer delete marker becomes visible.
+//! A write whose result is unknown may be visible or not, and may become visible late. So a row
+//! with such a put is not deleted any more: as in HBase, a put that is executed after a compaction
+//! has removed the newer delete marker becomes visible.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

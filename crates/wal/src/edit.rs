@@ -24,8 +24,8 @@ pub trait Committed: Send + Sync {
     fn failed(&self, seq_id: u64, error: &Error);
 }
 
-/// Maximum number of clusters of an edit. An entry's key has a limited length, and an edit that does
-/// not fit would end its region, so callers refuse more.
+/// Maximum number of clusters of an edit. An entry's key has a limited length, and an edit that
+/// does not fit would end its region, so callers refuse more.
 pub const CLUSTER_IDS_MAX: usize = 1000;
 
 /// The replication scope of a family.

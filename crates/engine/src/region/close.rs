@@ -114,8 +114,8 @@ impl Region {
     }
 }
 
-/// Logs that a region which is not open was closed after its edit `newest`, so that no edit of it up
-/// to that one is ever replayed. Returns when this is durable.
+/// Logs that a region which is not open was closed after its edit `newest`, so that no edit of it
+/// up to that one is ever replayed. Returns when this is durable.
 ///
 /// # Errors
 /// The error of the log.

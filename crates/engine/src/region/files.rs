@@ -67,7 +67,8 @@ pub(crate) async fn open_listed(
 /// Separates the files that another file of the store lists as its inputs from the others.
 ///
 /// The list of a file that is itself replaced does not count. It may be the output of a failed
-/// compaction, whose inputs stayed in use. A file that replaces it lists all files that it replaces.
+/// compaction, whose inputs stayed in use. A file that replaces it lists all files that it
+/// replaces.
 pub(crate) fn partition_replaced(files: Vec<Arc<StoreFile>>) -> (Vec<Arc<StoreFile>>, Vec<Arc<StoreFile>>) {
     // A bulk loaded file may name files that it replaced in another store.
     let own: Vec<&Arc<StoreFile>> = files.iter().filter(|file| !file.is_bulk_loaded()).collect();

@@ -58,8 +58,9 @@ pub enum Flushed {
 impl Region {
     /// Writes all memstores to files. When this returns, all writes that were visible at the call
     /// are in durable files. A failed flush is retried with increasing waits
-    /// ([`flush_retries`](crate::region::RegionOptions::flush_retries)). Continues if the caller stops
-    /// waiting: a file in the store's directory that no view has would be read after the next open.
+    /// ([`flush_retries`](crate::region::RegionOptions::flush_retries)). Continues if the caller
+    /// stops waiting: a file in the store's directory that no view has would be read after the next
+    /// open.
     ///
     /// # Errors
     /// The error of the last attempt. The snapshot stays readable, and the next call resumes the

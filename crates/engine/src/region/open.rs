@@ -223,8 +223,8 @@ impl Region {
         Ok(replay.highest)
     }
 
-    /// Flushes the edits of `recovered.edits`, which were replayed up to `replayed`, and deletes its
-    /// files.
+    /// Flushes the edits of `recovered.edits`, which were replayed up to `replayed`, and deletes
+    /// its files.
     async fn flush_recovered_edits(&self, replayed: u64, files: &[FilePath]) -> Result<()> {
         if files.is_empty() {
             return Ok(());

@@ -119,8 +119,8 @@ pub(super) async fn restore(
     Ok(())
 }
 
-/// Discards edits of regions whose contents are replaced, which logs may still have if a region could
-/// not be opened since its server died.
+/// Discards edits of regions whose contents are replaced, which logs may still have if a region
+/// could not be opened since its server died.
 async fn discard_old_edits(context: &Context, regions: &[RegionInfo]) -> Result<(), JavaException> {
     context.recoveries.record_closed(regions).await?;
     context.connections.discard_old_edits(regions).await

@@ -1,7 +1,11 @@
 //! Repeated, reordered and late calls of a scanner get the same responses as from HBase 2.5.10.
 
+use std::time::Duration;
+
 use crate::world::{World, run};
 use bytes::Bytes;
+use cell::schema::FamilyDescriptor;
+use fs::faulty::{Fault, Operation, Rule};
 use prost::Message;
 use proto::{Scan, ScanRequest, ScanResponse};
 use rpc::Codec;
@@ -182,5 +186,23 @@ fn an_exhausted_scanner_is_unknown_after_its_lease() {
             panic!("the scanner is still known");
         };
         assert_eq!(class, UNKNOWN);
+    });
+}
+
+/// A call is dropped when its connection has been closed for a while.
+#[test]
+fn a_scanner_whose_call_was_dropped_is_forgotten() {
+    run(async {
+        let before = begin().await;
+        before.served().flush().await.unwrap();
+        // The new server has no block of the file in its cache.
+        let world = before.after_power_loss(FamilyDescriptor::new("f")).await;
+        world.faulty.add(Rule::new(Fault::Delay(Duration::from_secs(5))).on(Operation::Read));
+        let request = open_with(&world, 1, |_| ());
+        assert!(world.env.timeout(Duration::from_secs(1), request).await.is_none(), "it waits for a block");
+        assert_eq!(world.server.scanners().open_count(), 0);
+        world.faulty.heal();
+        open(&world, 1).await;
+        assert_eq!(world.server.scanners().open_count(), 1);
     });
 }

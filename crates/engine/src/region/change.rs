@@ -66,8 +66,8 @@ enum ChangeAttempt {
     Published(Published),
     /// The condition does not hold. It depends on writes up to this sequence id.
     Unmatched(u64),
-    /// There is nothing to write.
-    Nothing,
+    /// There is nothing to write. The conditions hold for the writes up to this sequence id.
+    Nothing(u64),
 }
 
 impl Region {
@@ -147,7 +147,7 @@ impl Region {
         let mut results: Vec<Option<Vec<KeyValue>>> =
             change.mutations.iter().map(|mutation| mutation.kind.reads().then(Vec::new)).collect();
         match attempt {
-            ChangeAttempt::Nothing => {}
+            ChangeAttempt::Nothing(seq_id) => self.wait_visible(seq_id).await?,
             ChangeAttempt::Unmatched(seq_id) => {
                 self.wait_visible(seq_id).await?;
                 return Ok(Changed::unmatched());
@@ -187,7 +187,7 @@ impl Region {
             }
         }
         if batch.is_empty() {
-            return Ok(ChangeAttempt::Nothing);
+            return Ok(ChangeAttempt::Nothing(self.mvcc.write_point()));
         }
         self.publish_locked(&mut batch, warm).map(ChangeAttempt::Published)
     }

@@ -193,6 +193,22 @@ fn planned() -> PlannedWork {
     PlannedWork { scans: 1, ..PlannedWork::default() }
 }
 
+/// A scanner that a call uses. It is forgotten if the call is dropped: because its connection has
+/// ended, or by a panic. Otherwise it would count as open until the server restarts.
+struct InUse<'a> {
+    server: &'a RegionServer,
+    id: u64,
+    is_released: bool,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        if !self.is_released {
+            self.server.scanners().forget(self.id);
+        }
+    }
+}
+
 /// Reads the requested number of results. Then the scanner ends, or waits for the next call.
 async fn fetch(
     server: &RegionServer,
@@ -202,6 +218,7 @@ async fn fetch(
     default_rows: u32,
     (context, mut quota): (CallContext, Operation),
 ) -> Answer<ScanAnswer> {
+    let mut in_use = InUse { server, id, is_released: false };
     let rows = request.number_of_rows.unwrap_or(default_rows);
     let ScanAnswer { rest: mut response, mut lengths, mut cells } = ScanAnswer::new(id);
     response.more_results = Some(true);
@@ -245,7 +262,6 @@ async fn fetch(
                 set_progress_flags(&mut response, progress, &open);
             }
             Err(error) => {
-                server.scanners().forget(id);
                 // While the scanner is being opened, the client has none to reopen, so it gets the
                 // plain exception.
                 let opening =
@@ -256,6 +272,7 @@ async fn fetch(
     }
     let ended = !response.more_results() || !response.more_results_in_region() || request.close_scanner();
     let now = server.env().clock.monotonic();
+    in_use.is_released = true;
     if ended {
         server.scanners().end(id, now);
     } else {

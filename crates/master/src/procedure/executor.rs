@@ -165,8 +165,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Resumes procedures that were loaded.
-    pub fn resume(self: &Arc<Self>, stored: Vec<StoredProcedure>) {
+    /// Resumes procedures that were loaded. Those that had begun to act get their locks first.
+    pub fn resume(self: &Arc<Self>, mut stored: Vec<StoredProcedure>) {
+        // They need not have the lowest ids: a procedure gets its id before its journal entry is
+        // durable, and its lock afterwards. At most one procedure of a table is prepared.
+        stored.sort_by_key(|stored| !stored.record.prepared);
         for StoredProcedure { record, flushed } in stored {
             info!(id = record.id, work = record.work.class_name(), subject = %record.work.subject(), "procedure resumed");
             self.begin(record, &flushed);

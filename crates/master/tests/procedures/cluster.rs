@@ -17,6 +17,7 @@ use engine::recovery::other_servers_log_dirs;
 use fs::FileSystem;
 use layout::RootDir;
 use master::chores::ChoreOptions;
+use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
 use proto::exception::{Answer, JavaException};
@@ -230,6 +231,11 @@ impl Cluster {
             on_stop: Arc::new(|_| ()),
             chores: chores(),
         })
+    }
+
+    /// The journal of the master's procedures.
+    pub fn journal(&self) -> Journal {
+        Journal::new(self.store.region().clone())
     }
 
     /// Stops both, in order.

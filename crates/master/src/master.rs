@@ -503,7 +503,7 @@ impl Master {
     /// Why the procedure may not run, or the journal's error.
     pub(crate) async fn submit_checked(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
         // A retry of a call must not be refused because of the effects of its own procedure.
-        if let Some(earlier) = self.executor.find_by_nonce(nonce) {
+        if let Some(earlier) = self.executor.find_by_nonce(nonce).await {
             return Ok(earlier);
         }
         work.check(&self.context).await?;

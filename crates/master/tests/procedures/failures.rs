@@ -1,6 +1,7 @@
 //! Procedures with failing steps: what is refused before it is journaled, how steps are retried,
 //! and what remains after a final failure or an abort.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -249,6 +250,26 @@ fn a_final_error_ends_the_procedure_and_keeps_other_files() {
         assert!(disk.stat(&foreign).await.unwrap().is_some(), "it was not created by this procedure");
         assert_eq!(cluster.state(&name).await, None);
         assert_eq!(cluster.fs.stat(&cluster.root.staged_table_dir(&name)).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_repeated_call_is_answered_after_the_procedure_is_durable() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Sync).at("MasterData"));
+        let mut first = pin!(create_once(&cluster, "t"));
+        let soon = Duration::from_secs(1);
+        assert!(cluster.env.timeout(soon, &mut first).await.is_none(), "the disk is slow");
+        // The connection broke, and the client repeats its call.
+        let repeated = cluster.env.timeout(soon, create_once(&cluster, "t")).await;
+        assert!(repeated.is_none(), "the procedure is not durable: {repeated:?}");
+        let (first, repeated) = tokio::join!(first, create_once(&cluster, "t"));
+        let id = first.unwrap();
+        assert_eq!(repeated.unwrap(), id);
+        cluster.wait(id).await.unwrap();
     });
 }
 

@@ -253,7 +253,9 @@ async fn write(context: &Context, row: Mutation) -> Answer<()> {
     let regions = context.assignment.regions_of(&table_name());
     match regions.into_iter().find(|(region, _)| region.contains(&row.row)) {
         Some((region, RegionState::Open(server))) => {
-            write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&row), None).await
+            let (client, since_ms) =
+                (context.connections.client(&server), context.assignment.active_since_ms());
+            write_rows(&*client, &region, std::slice::from_ref(&row), since_ms).await
         }
         _ => Err(JavaException::io("hbase:namespace is not open")),
     }

@@ -238,6 +238,14 @@ impl Cluster {
         Journal::new(self.store.region().clone())
     }
 
+    /// Registers a later master at the region server, as its first order does.
+    pub async fn replace_master(&self) {
+        let open =
+            proto::OpenRegionRequest { initiating_master_active_time: Some(i64::MAX), ..Default::default() };
+        let request = proto::ExecuteProceduresRequest { open_region: vec![open], ..Default::default() };
+        Admin(self.server.clone()).execute_procedures(request).await.unwrap();
+    }
+
     /// Stops both, in order.
     pub async fn stop(self) {
         self.server.stop().await.unwrap();

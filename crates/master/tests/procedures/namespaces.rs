@@ -177,3 +177,17 @@ fn settings_are_read_as_soon_as_the_region_with_them_can_be_opened() {
         assert_eq!(value(&cluster, "n").await.as_deref(), Some("1"));
     });
 }
+
+#[test]
+fn a_replaced_master_changes_no_namespace() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        cluster.wait(create(&cluster, "n", "1").await.unwrap()).await.unwrap();
+        let table = TableName::parse("hbase:namespace").unwrap();
+        let before = cluster.cells(&table).await;
+        cluster.replace_master().await;
+        let refused = cluster.wait(modify(&cluster, "n", "2").await.unwrap()).await.unwrap_err();
+        assert!(refused.message.contains("another one became active"), "{refused}");
+        assert_eq!(cluster.cells(&table).await, before);
+    });
+}

@@ -186,7 +186,8 @@ impl Cluster {
         self.add_server_of(&self.master, port).await
     }
 
-    async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
+    /// Starts another region server, which only `master` knows.
+    pub async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
         let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
         let parts = process(&self.env, &self.fs, &self.root, name.clone());
         let server = RegionServer::start(parts).await.unwrap();

@@ -304,3 +304,39 @@ fn a_procedure_that_is_half_done_is_resumed_before_one_with_a_lower_id() {
         assert!(cluster.cells(&name).await.is_empty());
     });
 }
+
+/// Whether the flush of the table that an older client requested has ended.
+async fn is_flushed(cluster: &Cluster, flush: &proto::ProcedureDescription) -> bool {
+    let request = proto::IsProcedureDoneRequest { procedure: Some(flush.clone()) };
+    cluster.master.is_procedure_done(request).await.unwrap().done()
+}
+
+#[test]
+fn an_older_client_waits_for_its_flush_also_if_another_master_completes_it() {
+    let disk = MemoryFs::new();
+    let flush = proto::ProcedureDescription {
+        signature: "flush-table-proc".into(),
+        instance: Some("t".into()),
+        ..proto::ProcedureDescription::default()
+    };
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        alter::two_regions(&cluster).await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        let request = proto::ExecProcedureRequest { procedure: flush.clone() };
+        cluster.master.exec_procedure(request).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(!is_flushed(&cluster, &flush).await);
+    });
+    run(async {
+        let env = env(4);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let faulty = Faulty::new(Arc::new(disk.crash(&mut || 0)), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        assert!(!is_flushed(&cluster, &flush).await);
+        faulty.heal();
+        cluster.settle().await;
+        assert!(is_flushed(&cluster, &flush).await);
+    });
+}

@@ -117,12 +117,10 @@ impl RootDir {
         links: &[LinkedFile],
         token: u64,
     ) -> Result<()> {
-        // In the directory for scratch files, which no other code reads.
-        let mark = |dir: &FilePath| dir.join(".tmp").join(&format!(".replaced.{token}"));
-        if fs.stat(&mark(&self.table_dir(&table.name))).await?.is_some() {
+        if fs.stat(&replacement_mark(&self.table_dir(&table.name), token)).await?.is_some() {
             return Ok(());
         }
-        let staged = mark(&self.staged_table_dir(&table.name));
+        let staged = replacement_mark(&self.staged_table_dir(&table.name), token);
         // This marker is written last: once it exists, the staged table is complete, and the old
         // table may be gone already.
         if fs.stat(&staged).await?.is_none() {
@@ -141,6 +139,25 @@ impl RootDir {
         self.archive_mob_files_of_other_families(fs, table).await?;
         self.archive_regions(fs, &table.name).await?;
         self.publish_table(fs, &table.name).await
+    }
+
+    /// Whether a [replacement](RootDir::replace_table) is staged or complete. It then needs no
+    /// links, and before it is complete, files of the old table may be in the archive.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn is_replacement_staged(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        token: u64,
+    ) -> Result<bool> {
+        for dir in [self.staged_table_dir(table), self.table_dir(table)] {
+            if fs.stat(&replacement_mark(&dir, token)).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Builds a table under its temporary name.
@@ -240,6 +257,12 @@ impl RootDir {
             other => Ok(other?),
         }
     }
+}
+
+/// The file that identifies a replaced table. It is in the directory for scratch files, which no
+/// other code reads.
+fn replacement_mark(table_dir: &FilePath, token: u64) -> FilePath {
+    table_dir.join(".tmp").join(&format!(".replaced.{token}"))
 }
 
 /// Creates a region's directory with its `.regioninfo` and families below `table_dir`.

@@ -175,7 +175,8 @@ impl TrackedRegion {
 }
 
 /// Numbers of orders that are reserved per millisecond. The first number of a master is its start
-/// time in milliseconds times this, so the numbers of the next master, which starts later, are
+/// time in milliseconds times this. The recorded start of the next master is a minute later or more
+/// ([`MasterStore::become_active`](crate::store::MasterStore::become_active)), so its numbers are
 /// higher.
 const ORDERS_PER_MS: i64 = 1000;
 

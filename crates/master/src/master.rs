@@ -1,9 +1,9 @@
 //! The master of a cluster. At start it opens `hbase:meta`, opens the regions of enabled tables,
 //! and resumes procedures.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
@@ -119,9 +119,6 @@ pub struct Master {
     janitor: Janitor,
     cleaner: Cleaner,
     snapshot_cleaner: SnapshotCleaner,
-    // For each table, the id of the procedure of the last flush that a client requested with
-    // `ExecProcedure`. The procedure may have ended.
-    last_flush_ids: Mutex<HashMap<TableName, u64>>,
 }
 
 impl Master {
@@ -189,7 +186,6 @@ impl Master {
             janitor: Janitor::default(),
             cleaner: Cleaner::default(),
             snapshot_cleaner: SnapshotCleaner::default(),
-            last_flush_ids: Mutex::default(),
         })
     }
 
@@ -503,7 +499,7 @@ impl Master {
     /// Why the procedure may not run, or the journal's error.
     pub(crate) async fn submit_checked(&self, work: Work, nonce: (u64, u64)) -> Answer<u64> {
         // A retry of a call must not be refused because of the effects of its own procedure.
-        if let Some(earlier) = self.executor.find_by_nonce(nonce) {
+        if let Some(earlier) = self.executor.find_by_nonce(nonce).await {
             return Ok(earlier);
         }
         work.check(&self.context).await?;
@@ -622,14 +618,6 @@ impl Master {
 
     pub(crate) fn request_stop(&self, why: &str) {
         (self.on_stop)(why);
-    }
-
-    pub(crate) fn set_last_flush(&self, table: TableName, proc_id: u64) {
-        self.last_flush_ids.lock().expect("no holder of this lock panics").insert(table, proc_id);
-    }
-
-    pub(crate) fn last_flush(&self, table: &TableName) -> Option<u64> {
-        self.last_flush_ids.lock().expect("no holder of this lock panics").get(table).copied()
     }
 }
 

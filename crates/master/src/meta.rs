@@ -311,7 +311,7 @@ impl MetaTable {
         if rows.is_empty() {
             return Ok(());
         }
-        write_rows(&*self.client().await, &RegionInfo::meta(), rows, Some(self.active_since_ms)).await
+        write_rows(&*self.client().await, &RegionInfo::meta(), rows, self.active_since_ms).await
     }
 
     async fn client(&self) -> Arc<dyn ClientService> {
@@ -392,7 +392,7 @@ pub(crate) async fn write_rows(
     client: &dyn ClientService,
     region: &RegionInfo,
     rows: &[Mutation],
-    active_since_ms: Option<u64>,
+    active_since_ms: u64,
 ) -> Answer<()> {
     let mut cells = BytesMut::new();
     let action = rows
@@ -411,7 +411,7 @@ pub(crate) async fn write_rows(
     };
     let message = proto::MultiRequest {
         region_action: vec![region_action],
-        grampus_master_active_time: active_since_ms.map(|since_ms| since_ms as i64),
+        grampus_master_active_time: Some(active_since_ms as i64),
         ..proto::MultiRequest::default()
     };
     let reply = client.multi(CellRequest { message, cells: cells.freeze() }).await?;

@@ -1,19 +1,23 @@
 //! Namespaces. As in HBase 2.x, they are stored in rows of the table `hbase:namespace` (`info:d`),
 //! and each has a directory. After the table has been read, they are also in memory.
 //!
-//! If the table cannot be read (it may be disabled), each directory counts as a namespace without
-//! settings, so that the tables in it can still be used.
+//! If the table cannot be read (it may be disabled, or its region cannot be opened yet), each
+//! directory counts as a namespace, so that the tables in it can still be used. The settings are
+//! unknown then. They can be neither queried nor changed until the table has been read: a client
+//! changes them by writing back what it has read, and would remove the stored ones.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use base::env::TaskClass;
 use cell::mutation::Mutation;
 use cell::schema::{DEFAULT_NAMESPACE, NamespaceDescriptor, SYSTEM_NAMESPACE, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use prost::Message;
-use proto::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException, class};
 use tokio::sync::watch;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::assignment::RegionState;
 use crate::context::Context;
@@ -28,16 +32,29 @@ pub const RESERVED: &[&str] = &[DEFAULT_NAMESPACE, SYSTEM_NAMESPACE];
 const FAMILY: &[u8] = b"info";
 const DESCRIPTOR: &[u8] = b"d";
 
+/// The pause before another attempt to read the table.
+const READ_PAUSE: Duration = Duration::from_secs(1);
+
 /// The namespaces of a cluster.
 pub struct Namespaces {
     by_name: Mutex<BTreeMap<String, NamespaceDescriptor>>,
-    loaded: watch::Sender<bool>,
+    source: watch::Sender<Source>,
+}
+
+/// Where the namespaces in memory come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// They are not loaded; only the reserved ones are known.
+    Nothing,
+    /// The directories. The settings are unknown.
+    Directories,
+    /// The table.
+    Table,
 }
 
 impl Default for Namespaces {
     fn default() -> Namespaces {
-        let reserved = RESERVED.iter().map(|name| ((*name).to_string(), without_settings(name))).collect();
-        Namespaces { by_name: Mutex::new(reserved), loaded: watch::Sender::new(false) }
+        Namespaces { by_name: Mutex::new(by_name(Vec::new())), source: watch::Sender::new(Source::Nothing) }
     }
 }
 
@@ -68,10 +85,23 @@ impl Namespaces {
         self.get(name).map(|_| ())
     }
 
-    /// Waits until the namespaces are loaded.
-    pub async fn wait_loaded(&self) {
-        let mut loaded = self.loaded.subscribe();
-        loaded.wait_for(|loaded| *loaded).await.expect("the sender lives as long as self");
+    /// Waits until the namespaces are loaded. Returns an error if their settings are still unknown.
+    ///
+    /// # Errors
+    /// `NotServingRegionException`; the client may retry.
+    pub async fn require_settings(&self) -> Answer<()> {
+        match self.wait_loaded().await {
+            Source::Table => Ok(()),
+            _ => Err(JavaException::new(
+                class::NOT_SERVING_REGION,
+                "hbase:namespace has not been read, because its region is not open (retry)",
+            )),
+        }
+    }
+
+    async fn wait_loaded(&self) -> Source {
+        let mut source = self.source.subscribe();
+        *source.wait_for(|source| *source != Source::Nothing).await.expect("the sender lives as long as self")
     }
 
     fn put(&self, namespace: NamespaceDescriptor) {
@@ -81,6 +111,12 @@ impl Namespaces {
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, NamespaceDescriptor>> {
         self.by_name.lock().expect("no holder of this lock panics")
     }
+}
+
+/// These namespaces and the reserved ones, by name.
+fn by_name(found: Vec<NamespaceDescriptor>) -> BTreeMap<String, NamespaceDescriptor> {
+    let reserved = RESERVED.iter().map(|name| without_settings(name));
+    reserved.chain(found).map(|namespace| (namespace.name.clone(), namespace)).collect()
 }
 
 fn without_settings(name: &str) -> NamespaceDescriptor {
@@ -97,20 +133,37 @@ pub fn descriptor() -> TableDescriptor {
     table_with(table_name(), system_family("info"))
 }
 
-/// Loads the namespaces, and writes missing rows of the reserved ones.
-pub(crate) async fn load(context: &Context) {
-    match read(context).await {
-        Ok(found) => found.into_iter().for_each(|namespace| context.namespaces.put(namespace)),
-        Err(error) => {
-            warn!(%error, "cannot read hbase:namespace; using the directories of namespaces instead");
-            match context.tables.namespace_directories().await {
-                Ok(names) => names.iter().for_each(|name| context.namespaces.put(without_settings(name))),
-                Err(error) => warn!(%error, "cannot list the directories of namespaces"),
-            }
-        }
+/// Loads the namespaces, and writes missing rows of the reserved ones. If the table cannot be read,
+/// uses the directories, and repeats the attempt until it succeeds.
+pub(crate) async fn load(context: &Arc<Context>) {
+    let Err(error) = load_table(context).await else { return };
+    warn!(%error, "cannot read hbase:namespace; using the directories of namespaces instead; retrying");
+    match context.tables.namespace_directories().await {
+        Ok(names) => names.iter().for_each(|name| context.namespaces.put(without_settings(name))),
+        Err(error) => warn!(%error, "cannot list the directories of namespaces"),
     }
-    let was_loaded = context.namespaces.loaded.send_replace(true);
-    debug_assert!(!was_loaded, "the namespaces are loaded once");
+    context.namespaces.source.send_replace(Source::Directories);
+    let weak = Arc::downgrade(context);
+    context.env.spawn(TaskClass::Service, async move {
+        while let Some(context) = weak.upgrade() {
+            if load_table(&context).await.is_ok() {
+                return info!("hbase:namespace has been read");
+            }
+            let clock = context.env.clock.clone();
+            drop(context);
+            clock.sleep(READ_PAUSE).await;
+        }
+    });
+}
+
+/// Loads the namespaces from the table. Until then no procedure changes one, so the table has the
+/// latest state.
+async fn load_table(context: &Context) -> Answer<()> {
+    let found = read(context).await?;
+    *context.namespaces.lock() = by_name(found);
+    let earlier = context.namespaces.source.send_replace(Source::Table);
+    debug_assert!(earlier != Source::Table, "the table is loaded once");
+    Ok(())
 }
 
 async fn read(context: &Context) -> Answer<Vec<NamespaceDescriptor>> {
@@ -200,7 +253,9 @@ async fn write(context: &Context, row: Mutation) -> Answer<()> {
     let regions = context.assignment.regions_of(&table_name());
     match regions.into_iter().find(|(region, _)| region.contains(&row.row)) {
         Some((region, RegionState::Open(server))) => {
-            write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&row), None).await
+            let (client, since_ms) =
+                (context.connections.client(&server), context.assignment.active_since_ms());
+            write_rows(&*client, &region, std::slice::from_ref(&row), since_ms).await
         }
         _ => Err(JavaException::io("hbase:namespace is not open")),
     }

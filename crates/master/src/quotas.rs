@@ -257,7 +257,8 @@ async fn value_of(context: &Context, row: &[u8], qualifier: &[u8]) -> Answer<Opt
 
 async fn write(context: &Context, change: Mutation) -> Answer<()> {
     let (region, server) = locate_row(context, &change.row)?;
-    write_rows(&*context.connections.client(&server), &region, std::slice::from_ref(&change), None).await
+    let (client, since_ms) = (context.connections.client(&server), context.assignment.active_since_ms());
+    write_rows(&*client, &region, std::slice::from_ref(&change), since_ms).await
 }
 
 /// The region of the table that contains a row, and its server.

@@ -10,7 +10,7 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+use cell::{CellType, KeyValue};
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
@@ -33,6 +33,11 @@ pub const STATE: &[u8] = b"state";
 
 /// The row with the time at which the last master became active, 8 bytes. HBase has no such row.
 const ACTIVE_SINCE: &[u8] = b"grampus-active-since";
+
+/// The shortest time in milliseconds between the recorded times of two masters. The numbers of a
+/// master's orders start at its time, 1000 for each millisecond. So there is room for 60 million
+/// orders of the previous master, also if its clock was ahead and its time has not come yet.
+const ACTIVE_STEP_MS: u64 = 60_000;
 
 /// Memstore size in bytes at which the region is flushed; procedures are small and short-lived.
 const FLUSH_BYTES: u64 = 4 << 20;
@@ -161,8 +166,8 @@ impl MasterStore {
     }
 
     /// Records that a master becomes active. Returns the time in milliseconds since the Unix epoch:
-    /// `now_ms`, or the next one after the time of the previous master if that is later. So the
-    /// orders of a master differ from those of all others, whatever their clocks show.
+    /// `now_ms`, or a minute after the time of the previous master if that is later. So the orders
+    /// of a master have higher numbers than those of all earlier ones, whatever their clocks show.
     ///
     /// # Errors
     /// The region's error. The master must not become active then.
@@ -174,9 +179,11 @@ impl MasterStore {
         };
         let list = self.region().get(&get).await?;
         let last = list.cells.first().and_then(|(cell, _)| cell.view(0).value.try_into().ok());
-        let since_ms = now_ms.max(last.map_or(0, u64::from_be_bytes) + 1);
+        let since_ms = now_ms.max(last.map_or(0, |last| u64::from_be_bytes(last) + ACTIVE_STEP_MS));
         let value = since_ms.to_be_bytes();
-        let cell = KeyValue::new(ACTIVE_SINCE, STATE, b"d", LATEST_TIMESTAMP, CellType::Put, &value);
+        // If the last master's clock was ahead, its cell would hide one with the current time.
+        let timestamp = i64::try_from(since_ms).unwrap_or(i64::MAX);
+        let cell = KeyValue::new(ACTIVE_SINCE, STATE, b"d", timestamp, CellType::Put, &value);
         self.region().batch_atomic(vec![Mutation::put(ACTIVE_SINCE, vec![cell])]).await?;
         Ok(since_ms)
     }
@@ -261,8 +268,34 @@ fn region_info() -> RegionInfo {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use base::testing::env;
     use fs::memory::MemoryFs;
+
+    /// The time that the next master records. Its clock is `ahead`.
+    async fn become_active(fs: &Arc<dyn FileSystem>, start_code: u64, ahead: Duration) -> u64 {
+        let (env, root) = (env(start_code), RootDir::new(FilePath::root()));
+        env.clock.sleep(ahead).await;
+        let own = ServerName { host: "own".into(), port: 1, start_code };
+        let dead = fence_earlier_masters(&**fs, &*env.random, &root, &own).await.unwrap();
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store =
+            MasterStore::open(&env, fs, &root, &own, &dead, OnDamage::default(), on_fatal).await.unwrap();
+        let since_ms = store.become_active(env.clock.now_ms()).await.unwrap();
+        store.close().await.unwrap();
+        since_ms
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_room_for_the_orders_of_each_master_although_the_first_clock_was_ahead() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let first = become_active(&fs, 1, Duration::from_secs(3600)).await;
+        let second = become_active(&fs, 2, Duration::ZERO).await;
+        let third = become_active(&fs, 3, Duration::ZERO).await;
+        assert_eq!([second - first, third - second], [ACTIVE_STEP_MS; 2]);
+    }
 
     #[tokio::test]
     async fn logs_of_earlier_masters_are_fenced_and_empty_directories_removed() {

@@ -1,12 +1,17 @@
 //! The states of regions when a master starts, from `hbase:meta`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cell::region::{RegionInfo, ServerName};
 use proto::exception::JavaException;
+use tracing::warn;
 use wire::meta::{MetaRegionState, MetaRow};
 
 use super::{Assignment, RegionState, TrackedRegion};
+
+/// The pause before another attempt to repeat an order.
+const REPEAT_PAUSE: Duration = Duration::from_secs(1);
 
 impl Assignment {
     /// Adds a new region, with the state closed or split.
@@ -42,15 +47,13 @@ impl Assignment {
     /// Repeats the orders of the previous master that servers have not answered yet.
     ///
     /// # Errors
-    /// The error of `hbase:meta`.
+    /// As for [`Assignment::repeat_open`].
     pub(crate) async fn repeat_orders(self: &Arc<Self>) -> Result<(), JavaException> {
         for (region, state) in self.all() {
-            let one = std::slice::from_ref(&region);
             match &state {
-                RegionState::Opening(server) => {
-                    self.begin_open_at(server, one, &|now: &RegionState| *now == state).await?;
-                }
+                RegionState::Opening(_) => self.repeat_open(&region).await?,
                 RegionState::Closing(server) => {
+                    let one = std::slice::from_ref(&region);
                     let _transitions = self.lock_transitions(one).await;
                     if let Ok(changed) = self.begin_change(one, &state, |now| *now == state) {
                         self.dispatch_close(server, changed, None);
@@ -63,19 +66,24 @@ impl Assignment {
     }
 
     /// Orders the server of an open or opening region to open it. If the region is open there, the
-    /// server only reports it again.
+    /// server only reports it again. This is retried while `hbase:meta` cannot be written, because
+    /// its server may have died. If the server of the region dies, its recovery opens the region.
     ///
     /// # Errors
-    /// The error of `hbase:meta`, or of `master:store` for `hbase:meta` itself.
+    /// An error of `hbase:meta`, or of `master:store` for `hbase:meta` itself, that is final.
     pub(crate) async fn repeat_open(self: &Arc<Self>, region: &RegionInfo) -> Result<(), JavaException> {
-        match self.state(region) {
-            Some(state @ (RegionState::Open(_) | RegionState::Opening(_))) => {
-                let server = state.server().expect("it is open on a server").clone();
-                let is_same = |now: &RegionState| *now == state;
-                self.begin_open_at(&server, std::slice::from_ref(region), &is_same).await
+        while let Some(state @ (RegionState::Open(_) | RegionState::Opening(_))) = self.state(region) {
+            let server = state.server().expect("it is open on a server");
+            let is_same = |now: &RegionState| *now == state;
+            match self.begin_open_at(server, std::slice::from_ref(region), &is_same).await {
+                Ok(()) => break,
+                Err(_) if !self.servers.is_live(server) => break,
+                Err(error) if error.do_not_retry => return Err(error),
+                Err(error) => warn!(%server, %error, "cannot repeat an order to open a region; retrying"),
             }
-            _ => Ok(()),
+            self.env.clock.sleep(REPEAT_PAUSE).await;
         }
+        Ok(())
     }
 
     /// Adds `hbase:meta` with the location that the previous master stored. If its server has died,

@@ -14,6 +14,7 @@
 //!   request gets the same id. The outcomes of such procedures are in the journal, so this holds
 //!   also when another master has become active.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -78,9 +79,18 @@ pub struct Executor {
 struct State {
     next_id: u64,
     procedures: HashMap<u64, TrackedProcedure>,
-    by_nonce: HashMap<(u64, u64), u64>,
+    by_nonce: HashMap<(u64, u64), Submission>,
     tables: HashMap<TableName, Arc<AsyncMutex<()>>>,
     namespaces: HashMap<String, Arc<RwLock<()>>>,
+}
+
+/// The first request with a nonce.
+#[derive(Clone)]
+enum Submission {
+    /// Its journal entry is being written. The sender is dropped when that has ended.
+    Journaling(watch::Receiver<()>),
+    /// Its procedure, which is in the journal.
+    Journaled(u64),
 }
 
 struct TrackedProcedure {
@@ -148,7 +158,7 @@ impl Executor {
             abort: Arc::default(),
         };
         let mut state = self.lock();
-        state.by_nonce.insert(record.nonce, record.id);
+        state.by_nonce.insert(record.nonce, Submission::Journaled(record.id));
         state.procedures.insert(record.id, tracked);
         Ok(())
     }
@@ -165,8 +175,11 @@ impl Executor {
         Ok(())
     }
 
-    /// Resumes procedures that were loaded.
-    pub fn resume(self: &Arc<Self>, stored: Vec<StoredProcedure>) {
+    /// Resumes procedures that were loaded. Those that had begun to act get their locks first.
+    pub fn resume(self: &Arc<Self>, mut stored: Vec<StoredProcedure>) {
+        // They need not have the lowest ids: a procedure gets its id before its journal entry is
+        // durable, and its lock afterwards. At most one procedure of a table is prepared.
+        stored.sort_by_key(|stored| !stored.record.prepared);
         for StoredProcedure { record, flushed } in stored {
             info!(id = record.id, work = record.work.class_name(), subject = %record.work.subject(), "procedure resumed");
             self.begin(record, &flushed);
@@ -179,32 +192,53 @@ impl Executor {
     /// # Errors
     /// The journal's error if it cannot be written. The procedure is not started then.
     pub async fn submit(self: &Arc<Self>, work: Work, nonce: (u64, u64)) -> Result<u64, engine::Error> {
-        let now_ms = self.env.clock.now_ms();
-        let id = {
-            let mut state = self.lock();
-            if let Some(earlier) = state.by_nonce.get(&nonce).filter(|_| nonce != (0, 0)) {
-                return Ok(*earlier);
+        let _reservation = loop {
+            if let Some(earlier) = self.find_by_nonce(nonce).await {
+                return Ok(earlier);
             }
-            let id = state.next_id;
-            debug_assert!(!state.procedures.contains_key(&id), "no two procedures have the same id");
-            state.next_id += 1;
-            if nonce != (0, 0) {
-                state.by_nonce.insert(nonce, id);
+            // Another request may have reserved the nonce meanwhile.
+            if let Some(reservation) = self.reserve(nonce) {
+                break reservation;
             }
-            id
         };
-        let record = Record { id, work, prepared: false, submitted_ms: now_ms, nonce };
-        if let Err(error) = self.journal.put(&record).await {
-            self.lock().by_nonce.remove(&nonce);
-            return Err(error);
-        }
+        let (id, submitted_ms) = (self.next_id(), self.env.clock.now_ms());
+        let record = Record { id, work, prepared: false, submitted_ms, nonce };
+        self.journal.put(&record).await?;
         self.begin(record, &BTreeSet::new());
         Ok(id)
     }
 
-    /// The id of the procedure that was submitted with `nonce`, if there is one.
-    pub fn find_by_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
-        self.lock().by_nonce.get(&nonce).copied().filter(|_| nonce != (0, 0))
+    fn next_id(&self) -> u64 {
+        let mut state = self.lock();
+        let id = state.next_id;
+        debug_assert!(!state.procedures.contains_key(&id), "no two procedures have the same id");
+        state.next_id += 1;
+        id
+    }
+
+    /// The id of the procedure that was submitted with `nonce`, if there is one. Waits until its
+    /// journal entry is durable: before that, the client must not get the id.
+    pub async fn find_by_nonce(&self, nonce: (u64, u64)) -> Option<u64> {
+        loop {
+            let submission = self.lock().by_nonce.get(&nonce).cloned();
+            match submission? {
+                Submission::Journaled(id) => return Some(id),
+                // Nothing is sent: an error shows that the sender was dropped.
+                Submission::Journaling(mut ended) => _ = ended.changed().await,
+            }
+        }
+    }
+
+    /// Reserves `nonce` for a procedure that is being journaled. `None` if it is already in use.
+    fn reserve(&self, nonce: (u64, u64)) -> Option<NonceReservation<'_>> {
+        let (ends, ended) = watch::channel(());
+        if nonce != (0, 0) {
+            match self.lock().by_nonce.entry(nonce) {
+                Entry::Occupied(_) => return None,
+                Entry::Vacant(vacant) => vacant.insert(Submission::Journaling(ended)),
+            };
+        }
+        Some(NonceReservation { executor: self, nonce, _ends: ends })
     }
 
     /// The status of procedure `id`; `None` if it is unknown or its retention has expired.
@@ -274,7 +308,7 @@ impl Executor {
             };
             state.procedures.insert(record.id, tracked);
             if record.nonce != (0, 0) {
-                state.by_nonce.insert(record.nonce, record.id);
+                state.by_nonce.insert(record.nonce, Submission::Journaled(record.id));
             }
             ProcedureLock::for_subject(&record.work.subject(), &mut state)
         };
@@ -495,6 +529,24 @@ impl Executor {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// The reservation of a nonce, until it is dropped. If the procedure has not begun by then, the
+/// nonce is free again.
+struct NonceReservation<'a> {
+    executor: &'a Executor,
+    nonce: (u64, u64),
+    // Dropped after the reservation has ended, which wakes the repeated requests.
+    _ends: watch::Sender<()>,
+}
+
+impl Drop for NonceReservation<'_> {
+    fn drop(&mut self) {
+        let mut state = self.executor.lock();
+        if let Some(Submission::Journaling(_)) = state.by_nonce.get(&self.nonce) {
+            state.by_nonce.remove(&self.nonce);
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) async fn check_create(
     context: &Context,
     namespace: &NamespaceDescriptor,
 ) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     namespace_quotas::check_settings(namespace)?;
     match context.namespaces.get(&namespace.name) {
         Ok(_) => Err(JavaException::new(
@@ -25,7 +25,7 @@ pub(super) async fn check_create(
 
 /// Creates the namespace.
 pub(super) async fn create(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     context.tables.make_namespace(&namespace.name).await?;
     namespaces::put(context, namespace).await
 }
@@ -35,20 +35,20 @@ pub(super) async fn check_modify(
     context: &Context,
     namespace: &NamespaceDescriptor,
 ) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     namespace_quotas::check_settings(namespace)?;
     context.namespaces.get(&namespace.name).map(|_| ())
 }
 
 /// Changes the namespace.
 pub(super) async fn modify(context: &Context, namespace: &NamespaceDescriptor) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     namespaces::put(context, namespace).await
 }
 
 /// Checks that the namespace exists, has no tables and is not reserved.
 pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     context.namespaces.get(name)?;
     if RESERVED.contains(&name) {
         return Err(JavaException::constraint(format!("Reserved namespace {name} cannot be removed.")));
@@ -63,7 +63,7 @@ pub(super) async fn check_delete(context: &Context, name: &str) -> Result<(), Ja
 
 /// Deletes the namespace.
 pub(super) async fn delete(context: &Context, name: &str) -> Result<(), JavaException> {
-    context.namespaces.wait_loaded().await;
+    context.namespaces.require_settings().await?;
     namespaces::remove(context, name).await?;
     context.tables.delete_namespace(name).await
 }

@@ -100,7 +100,12 @@ pub(super) async fn restore(
     token: u64,
 ) -> Result<(), JavaException> {
     let (tables, name) = (&context.tables, &plan.table.name);
-    let links = links(&whole_manifest(context, snapshot).await?, name)?;
+    let is_staged = tables.root().is_replacement_staged(tables.fs(), name, token).await;
+    let links = match is_staged.map_err(file_exception)? {
+        // The snapshot may have been deleted meanwhile.
+        true => Vec::new(),
+        false => links(&whole_manifest(context, snapshot).await?, name)?,
+    };
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(file_exception)?;
     // If a region has edits that are only in logs, because it could not be opened, they were made

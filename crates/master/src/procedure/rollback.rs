@@ -4,12 +4,14 @@
 //! removed. After that point, some procedures can simply end, because a repetition of the same call
 //! completes the work. All other procedures remain and are retried.
 
+use cell::schema::TableName;
 use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use super::{TablePlan, Work};
 use crate::context::Context;
 use crate::namespaces;
+use crate::tables::file_exception;
 
 impl Work {
     /// Whether the procedure can be aborted after it has begun to act. Splits, merges and moves of
@@ -55,7 +57,8 @@ impl Work {
             Work::TruncateTable { table, .. } => {
                 Ok(context.meta.table_state(table).await? == Some(TableState::Disabled))
             }
-            Work::DisableTable(_) | Work::RestoreSnapshot { .. } | Work::ServerCrash { .. } => Ok(false),
+            Work::RestoreSnapshot { table, token, .. } => remove_staged_restore(context, table, *token).await,
+            Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
             | Work::CreateRegion(_)
@@ -73,6 +76,21 @@ impl Work {
             | Work::GcMergeParents(_) => Ok(true),
         }
     }
+}
+
+/// Removes the files of a restore that has not changed its table yet: for example, its snapshot was
+/// deleted after the check. Returns whether that was possible.
+async fn remove_staged_restore(
+    context: &Context,
+    table: &TableName,
+    token: u64,
+) -> Result<bool, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    if root.is_replacement_staged(fs, table, token).await.map_err(file_exception)? {
+        return Ok(false);
+    }
+    fs.delete(&root.staged_table_dir(table)).await.map_err(|error| file_exception(error.into()))?;
+    Ok(true)
 }
 
 /// Removes a table that is being created. Returns whether that was possible. `owns_files`: the

@@ -45,11 +45,12 @@ fn namespace(message: &proto::NamespaceDescriptor) -> Answer<NamespaceDescriptor
     NamespaceDescriptor::try_from(message).map_err(refusal::bad_schema)
 }
 
-/// `GetNamespaceDescriptor`.
+/// `GetNamespaceDescriptor`. A client may write the settings back, so they must be known.
 pub(super) async fn descriptor(
     master: &Master,
     request: proto::GetNamespaceDescriptorRequest,
 ) -> Answer<proto::GetNamespaceDescriptorResponse> {
+    master.context().namespaces.require_settings().await?;
     let namespace = master.context().namespaces.get(&request.namespace_name)?;
     Ok(proto::GetNamespaceDescriptorResponse { namespace_descriptor: (&namespace).into() })
 }

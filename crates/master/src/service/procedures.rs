@@ -96,20 +96,24 @@ pub(super) async fn exec(
         return repair::execute(master, &request.procedure).await;
     }
     let (table, families) = flush_of(&request.procedure)?;
-    let proc_id = master.submit(Work::FlushTable(table.clone(), families), (0, 0)).await?;
-    master.set_last_flush(table, proc_id);
+    // With a nonce, the outcome outlives this master: the client will query it by the table's name.
+    let random = &master.context().env.random;
+    let nonce = (random.next_u64(), random.next_u64());
+    master.submit(Work::FlushTable(table, families), nonce).await?;
     Ok(proto::ExecProcedureResponse { expected_timeout: Some(EXPECTED_TIMEOUT_MS), return_data: None })
 }
 
-/// `IsProcedureDone`: whether the last flush of the table has ended, or why it failed.
+/// `IsProcedureDone`: whether the last flush of the table has ended, or why it failed. An earlier
+/// master may have begun it.
 pub(super) async fn is_done(
     master: &Master,
     request: proto::IsProcedureDoneRequest,
 ) -> Answer<proto::IsProcedureDoneResponse> {
     let procedure = request.procedure.ok_or_else(|| JavaException::do_not_retry("no procedure is named"))?;
     let (table, _) = flush_of(&procedure)?;
-    let progress = master.last_flush(&table).and_then(|id| master.procedures().status(id));
-    match progress.map(|status| status.progress) {
+    let flushes = |work: &Work| matches!(work, Work::FlushTable(flushed, _) if *flushed == table);
+    let last = master.procedures().list().into_iter().rfind(|(_, status)| flushes(&status.work));
+    match last.map(|(_, status)| status.progress) {
         Some(Progress::Running) => Ok(proto::IsProcedureDoneResponse { done: Some(false), snapshot: None }),
         Some(Progress::Finished(Some(exception))) => Err(exception),
         Some(Progress::Finished(None)) | None => {

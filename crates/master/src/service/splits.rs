@@ -18,7 +18,7 @@ pub(super) async fn split(
     let nonce = (request.nonce_group(), request.nonce());
     let requested = RegionInfo::try_from(&request.region_info)
         .map_err(|error| JavaException::do_not_retry(error.to_string()))?;
-    if let Some(earlier) = master.procedures().find_by_nonce(nonce) {
+    if let Some(earlier) = master.procedures().find_by_nonce(nonce).await {
         return Ok(proto::SplitTableRegionResponse { proc_id: Some(earlier) });
     }
     let proc_id = submit_split(master, &requested, request.split_row, nonce).await?;
@@ -55,7 +55,7 @@ pub(super) async fn merge(
     request: proto::MergeTableRegionsRequest,
 ) -> Answer<proto::MergeTableRegionsResponse> {
     let nonce = (request.nonce_group(), request.nonce());
-    if let Some(earlier) = master.procedures().find_by_nonce(nonce) {
+    if let Some(earlier) = master.procedures().find_by_nonce(nonce).await {
         return Ok(proto::MergeTableRegionsResponse { proc_id: Some(earlier) });
     }
     let context = master.context();

@@ -18,6 +18,7 @@ use engine::recovery::other_servers_log_dirs;
 use fs::FileSystem;
 use layout::RootDir;
 use master::chores::ChoreOptions;
+use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
 use proto::exception::{Answer, JavaException};
@@ -192,7 +193,8 @@ impl Cluster {
         self.add_server_of(&self.master, port).await
     }
 
-    async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
+    /// Starts another region server, which only `master` knows.
+    pub async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
         let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
         let parts = process(&self.env, &self.fs, &self.root, name.clone());
         let server = RegionServer::start(parts).await.unwrap();
@@ -237,6 +239,19 @@ impl Cluster {
             on_stop: Arc::new(|_| ()),
             chores: chores(),
         })
+    }
+
+    /// The journal of the master's procedures.
+    pub fn journal(&self) -> Journal {
+        Journal::new(self.store.region().clone())
+    }
+
+    /// Registers a later master at the region server, as its first order does.
+    pub async fn replace_master(&self) {
+        let open =
+            proto::OpenRegionRequest { initiating_master_active_time: Some(i64::MAX), ..Default::default() };
+        let request = proto::ExecuteProceduresRequest { open_region: vec![open], ..Default::default() };
+        Admin(self.server.clone()).execute_procedures(request).await.unwrap();
     }
 
     /// Stops both, in order.

@@ -194,6 +194,40 @@ fn a_master_starts_although_the_last_server_of_meta_died_before_it_could_open_me
 }
 
 #[test]
+fn a_master_starts_although_a_server_that_was_opening_regions_dies_meanwhile() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        alter::two_regions(&cluster).await;
+        let context = cluster.master.context();
+        let regions = context.assignment.regions_in_meta(&alter::name());
+        context.assignment.close(&regions).await.unwrap();
+        let (master, live) = cluster.successor(5).await;
+        let dying = cluster.add_server_of(&master, 6).await;
+        context.meta.set_opening(&regions, dying.name()).await.unwrap();
+        // The server dies while the order for the first region is written to `hbase:meta`.
+        let delay = Fault::Delay(Duration::from_secs(1));
+        faulty.add(Rule::new(delay).on(Operation::Sync).at("WALs/h,5"));
+        let assignment = &master.context().assignment;
+        let opening = Some(RegionState::Opening(dying.name().clone()));
+        let death = async {
+            while assignment.state(&regions[0]) != opening {
+                env.clock.sleep(Duration::from_millis(5)).await;
+            }
+            master.expire(dying.name(), "test").await;
+        };
+        let start = async { tokio::join!(master.initialize(), death).0 };
+        let started = env.timeout(PATIENCE, start).await;
+        assert!(matches!(started, Some(Ok(()))), "{started:?}");
+        env.clock.sleep(PATIENCE).await;
+        for region in &regions {
+            assert_eq!(assignment.state(region), Some(RegionState::Open(live.name().clone())));
+        }
+    });
+}
+
+#[test]
 fn a_dead_server_is_recovered_although_the_cluster_could_not_be_shut_down() {
     run(async {
         let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();

@@ -1,22 +1,24 @@
 //! Procedures with failing steps: what is refused before it is journaled, how steps are retried,
 //! and what remains after a final failure or an abort.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::testing::env;
 use bytes::Bytes;
+use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
-use fs::faulty::{Fault, Faulty, Plan, Rule};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use master::procedure::Waiting;
 use master::procedure::executor::Progress;
+use master::procedure::{Record, TablePlan, Waiting, Work};
 use proto::exception::{Answer, JavaException, class};
 use wire::service::MasterService;
 
 use crate::cluster::Cluster;
-use crate::run;
+use crate::{alter, run, splits};
 
 /// Part of the path of a table that is being created.
 const STAGED: &str = ".tmp/data";
@@ -158,7 +160,7 @@ fn an_outcome_outlives_the_master_until_its_retention_ends() {
     };
     let id = run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
-        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(fs::faulty::Operation::Create).after(1));
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(Operation::Create).after(1));
         let id = create_once(&cluster, "t").await.unwrap().unwrap();
         cluster.env.clock.sleep(Duration::from_secs(1)).await;
         assert!(abort(&cluster, id, true).await);
@@ -188,7 +190,7 @@ fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
     run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
         // Two files of the staged table are written before the disk fails.
-        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(fs::faulty::Operation::Create).after(1));
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(Operation::Create).after(1));
         let id = create(&cluster, "t").await.unwrap().unwrap();
         cluster.env.clock.sleep(Duration::from_secs(100)).await;
         assert!(!abort(&cluster, id, false).await, "it has begun and may not be interrupted");
@@ -248,5 +250,93 @@ fn a_final_error_ends_the_procedure_and_keeps_other_files() {
         assert!(disk.stat(&foreign).await.unwrap().is_some(), "it was not created by this procedure");
         assert_eq!(cluster.state(&name).await, None);
         assert_eq!(cluster.fs.stat(&cluster.root.staged_table_dir(&name)).await.unwrap(), None);
+    });
+}
+
+#[test]
+fn a_repeated_call_is_answered_after_the_procedure_is_durable() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Sync).at("MasterData"));
+        let mut first = pin!(create_once(&cluster, "t"));
+        let soon = Duration::from_secs(1);
+        assert!(cluster.env.timeout(soon, &mut first).await.is_none(), "the disk is slow");
+        // The connection broke, and the client repeats its call.
+        let repeated = cluster.env.timeout(soon, create_once(&cluster, "t")).await;
+        assert!(repeated.is_none(), "the procedure is not durable: {repeated:?}");
+        let (first, repeated) = tokio::join!(first, create_once(&cluster, "t"));
+        let id = first.unwrap();
+        assert_eq!(repeated.unwrap(), id);
+        cluster.wait(id).await.unwrap();
+    });
+}
+
+/// Both were submitted while the table was disabled. The one with the higher id was the first to
+/// get the lock of the table.
+#[test]
+fn a_procedure_that_is_half_done_is_resumed_before_one_with_a_lower_id() {
+    let (disk, name) = (MemoryFs::new(), alter::name());
+    let new = RegionInfo::new(name.clone(), "".into(), "".into(), 1);
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
+        alter::two_regions(&cluster).await;
+        alter::disable(&cluster).await;
+        let plan = TablePlan { table: Box::new(alter::table()), regions: vec![new.clone()] };
+        let truncate = Work::TruncateTable { table: name.clone(), preserve_splits: false, plan: Some(plan) };
+        let submitted = [(5, Work::EnableTable(name.clone()), false), (6, truncate, true)];
+        for (id, work, prepared) in submitted {
+            let record = Record { id, work, prepared, submitted_ms: 0, nonce: (0, 0) };
+            cluster.journal().put(&record).await.unwrap();
+        }
+        cluster.root.archive_table(&*cluster.fs, &name).await.unwrap();
+        cluster.stop().await;
+    });
+    run(async {
+        let env = env(2);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
+        cluster.wait(Some(6)).await.unwrap();
+        assert!(cluster.wait(Some(5)).await.unwrap_err().is(class::TABLE_NOT_DISABLED));
+        let rows = splits::rows_of_meta(&cluster).await;
+        assert_eq!(rows.into_iter().map(|row| row.region).collect::<Vec<_>>(), [new]);
+        assert!(cluster.cells(&name).await.is_empty());
+    });
+}
+
+/// Whether the flush of the table that an older client requested has ended.
+async fn is_flushed(cluster: &Cluster, flush: &proto::ProcedureDescription) -> bool {
+    let request = proto::IsProcedureDoneRequest { procedure: Some(flush.clone()) };
+    cluster.master.is_procedure_done(request).await.unwrap().done()
+}
+
+#[test]
+fn an_older_client_waits_for_its_flush_also_if_another_master_completes_it() {
+    let disk = MemoryFs::new();
+    let flush = proto::ProcedureDescription {
+        signature: "flush-table-proc".into(),
+        instance: Some("t".into()),
+        ..proto::ProcedureDescription::default()
+    };
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&disk).await;
+        alter::two_regions(&cluster).await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        let request = proto::ExecProcedureRequest { procedure: flush.clone() };
+        cluster.master.exec_procedure(request).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(!is_flushed(&cluster, &flush).await);
+    });
+    run(async {
+        let env = env(4);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let faulty = Faulty::new(Arc::new(disk.crash(&mut || 0)), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        assert!(!is_flushed(&cluster, &flush).await);
+        faulty.heal();
+        cluster.settle().await;
+        assert!(is_flushed(&cluster, &flush).await);
     });
 }

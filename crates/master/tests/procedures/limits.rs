@@ -154,3 +154,18 @@ fn an_expired_snapshot_is_not_cloned_and_is_removed() {
         assert_eq!(names(&cluster).await, ["forever"]);
     });
 }
+
+#[test]
+fn a_replaced_master_changes_no_quota() {
+    run(async {
+        let cluster = Cluster::start_with_quotas(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        cluster.replace_master().await;
+        let request = proto::SetQuotaRequest {
+            user_name: Some("u".into()),
+            bypass_globals: Some(true),
+            ..proto::SetQuotaRequest::default()
+        };
+        let refused = cluster.master.set_quota(request).await.unwrap_err();
+        assert!(refused.message.contains("another one became active"), "{refused}");
+    });
+}

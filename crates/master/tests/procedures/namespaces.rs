@@ -1,10 +1,13 @@
 //! Creating, changing and deleting namespaces.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::testing::env;
 use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, TableName};
+use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
+use master::assignment::RegionState;
 use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
@@ -140,5 +143,51 @@ fn without_their_table_namespaces_are_read_from_directories() {
         let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
         assert_eq!(list(&cluster).await, ["default", "hbase", "n"]);
         create_table(&cluster, "n:t").await.unwrap();
+    });
+}
+
+/// A client that alters a namespace writes back the settings that it has read. So it must not read a
+/// namespace without its settings.
+#[test]
+fn settings_are_read_as_soon_as_the_region_with_them_can_be_opened() {
+    let (disk, table) = (MemoryFs::new(), TableName::parse("hbase:namespace").unwrap());
+    let region = run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(disk.clone())).await.unwrap();
+        cluster.wait(create(&cluster, "n", "1").await.unwrap()).await.unwrap();
+        let region = cluster.regions(&table)[0].info().clone();
+        cluster.stop().await;
+        region
+    });
+    run(async {
+        let env = env(2);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let faulty = Faulty::new(Arc::new(disk), Plan::new(env.clock.clone()));
+        faulty.add(Rule::new(Fault::Fail).at(&region.encoded_name()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        let state = cluster.master.context().assignment.state(&region);
+        assert_eq!(state, Some(RegionState::FailedOpen));
+        assert_eq!(list(&cluster).await, ["default", "hbase", "n"]);
+        let request = proto::GetNamespaceDescriptorRequest { namespace_name: "n".into() };
+        let refused = cluster.master.get_namespace_descriptor(request).await.unwrap_err();
+        assert!(refused.is(class::NOT_SERVING_REGION), "{refused}");
+        let refused = modify(&cluster, "n", "2").await.unwrap_err();
+        assert!(refused.is(class::NOT_SERVING_REGION), "{refused}");
+        faulty.heal();
+        env.clock.sleep(Duration::from_secs(60)).await;
+        assert_eq!(value(&cluster, "n").await.as_deref(), Some("1"));
+    });
+}
+
+#[test]
+fn a_replaced_master_changes_no_namespace() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        cluster.wait(create(&cluster, "n", "1").await.unwrap()).await.unwrap();
+        let table = TableName::parse("hbase:namespace").unwrap();
+        let before = cluster.cells(&table).await;
+        cluster.replace_master().await;
+        let refused = cluster.wait(modify(&cluster, "n", "2").await.unwrap()).await.unwrap_err();
+        assert!(refused.message.contains("another one became active"), "{refused}");
+        assert_eq!(cluster.cells(&table).await, before);
     });
 }

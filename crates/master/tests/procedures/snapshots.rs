@@ -1,8 +1,10 @@
 //! Taking, cloning, restoring and deleting snapshots.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::testing::env;
+use cell::region::RegionInfo;
 use cell::schema::TableName;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
@@ -89,7 +91,7 @@ fn a_clone_is_independent_of_the_table() {
     });
     run(async {
         let env = env(2);
-        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        env.clock.sleep(Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
         let rows = ["a/f=1", "b/g=3", "c/f=own", "z/g=2"];
         assert_eq!(cluster.cells(&cloned()).await, rows);
@@ -202,7 +204,7 @@ fn reverted_edits_are_not_replayed_from_the_log() {
     let image = disk.crash(&mut || 0);
     run(async {
         let env = env(2);
-        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        env.clock.sleep(Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
         assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "d/f=new", "z/g=2"]);
     });
@@ -286,17 +288,63 @@ fn edits_of_a_region_that_was_being_disabled_at_a_kill_are_reverted_by_a_restore
         cluster.put(&name(), "c", "f", "later").await;
         // The regions cannot be flushed, so they stay open.
         faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default/t"));
-        let disabled = env.timeout(std::time::Duration::from_secs(30), disable(&cluster)).await;
+        let disabled = env.timeout(Duration::from_secs(30), disable(&cluster)).await;
         assert!(disabled.is_none(), "the regions cannot be closed");
     });
     let image = disk.crash(&mut || 0);
     run(async {
         let env = env(2);
-        env.clock.sleep(std::time::Duration::from_secs(3600)).await;
+        env.clock.sleep(Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(image)).await.unwrap();
         cluster.settle().await;
         cluster.wait(restore(&cluster, "s", &name()).await.unwrap()).await.unwrap();
         enable(&cluster).await;
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+/// Restores a disabled table on a disk with the fault that `fault` returns for its first region.
+/// Meanwhile the snapshot is deleted, as by a call that checked earlier that no procedure uses it.
+async fn restore_without_snapshot(fault: impl FnOnce(&RegionInfo) -> Rule) -> (Cluster, Answer<()>) {
+    let env = env(1);
+    let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+    two_regions(&cluster).await;
+    cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+    cluster.put(&name(), "c", "f", "later").await;
+    let region = infos(&cluster)[0].clone();
+    disable(&cluster).await;
+    faulty.add(fault(&region));
+    let id = restore(&cluster, "s", &name()).await.unwrap();
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert!(faulty.faults() > 0, "the restore waits");
+    cluster.root.delete_snapshot(&*cluster.fs, "s").await.unwrap();
+    faulty.heal();
+    let ended = cluster.wait(id).await;
+    enable(&cluster).await;
+    (cluster, ended)
+}
+
+#[test]
+fn a_restore_ends_if_the_snapshot_was_deleted_before_its_first_change() {
+    run(async {
+        let (cluster, ended) = restore_without_snapshot(|_| Rule::new(Fault::Fail).at(".tmp/data")).await;
+        let ended = ended.unwrap_err();
+        assert!(ended.is(class::SNAPSHOT_DOES_NOT_EXIST), "{ended}");
+        assert_eq!(cluster.cells(&name()).await, ["a/f=1", "b/g=3", "c/f=later", "z/g=2"]);
+    });
+}
+
+#[test]
+fn a_restore_completes_although_the_snapshot_was_deleted_after_its_first_change() {
+    run(async {
+        // Its files cannot be moved to the archive.
+        let fault = |region: &RegionInfo| {
+            let family = format!("{}/f/", region.encoded_name());
+            Rule::new(Fault::Fail).on(Operation::Rename).at(&family)
+        };
+        let (cluster, ended) = restore_without_snapshot(fault).await;
+        ended.unwrap();
         assert_eq!(cluster.cells(&name()).await, ROWS);
     });
 }

@@ -493,6 +493,31 @@ fn the_cleaner_spares_files_that_are_young_or_read_or_foreign() {
     });
 }
 
+/// A store file that a compaction replaced could reappear, with its references, until it is in the
+/// archive.
+#[test]
+fn cleaning_continues_when_a_replaced_file_could_be_archived() {
+    run(async {
+        let world = World::flushed().await;
+        let scanner = world.region().scanner(&Scan::default()).unwrap();
+        world.compact(CompactionKind::Major).await;
+        // The scanner keeps the replaced file in the store.
+        let crashed = world.fs.crash(&mut || 0);
+        drop(scanner);
+        let store = root().family_dir(&region_info(), b"f");
+        let rule = Rule::new(Fault::Fail).on(Operation::Rename).at(store.as_str());
+        let (world, faulty) = World::with_fault(world.env, crashed, rule).await;
+        world.region().archive_retired().await;
+        assert_eq!((world.mob_files().await.len(), world.clean().await), (2, 0));
+        faulty.heal();
+        assert!(world.region().has_archivable_files());
+        world.region().archive_retired().await;
+        assert_eq!((world.lists().await.len(), world.clean().await), (1, 1));
+        assert!(!world.region().has_archivable_files());
+        assert_eq!(world.values().await.len(), 3);
+    });
+}
+
 /// A store file without a list may need any MOB file.
 #[test]
 fn files_from_before_mob_prevent_cleaning() {

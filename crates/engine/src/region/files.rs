@@ -128,7 +128,7 @@ pub(crate) async fn open_files(
     let mut unarchived = Vec::new();
     if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
         warn!(region = %info.encoded_name(), names = ?gone, %error,
-            "cannot archive compacted files; will retry at the next open");
+            "cannot archive compacted files; will retry");
         unarchived = gone.iter().map(|name| name.to_string()).collect();
     }
     Ok(OpenedFiles { files: kept, unarchived })

@@ -41,6 +41,7 @@ mod row_reader;
 mod split;
 mod split_policy;
 mod storage_policy;
+mod strays;
 mod write;
 mod write_clock;
 mod write_pause;
@@ -168,9 +169,8 @@ pub struct Region {
     // Files that were compacted away, each with the index of its store. They stay in their
     // directories until no view holds them.
     retired: Mutex<Vec<(usize, Arc<StoreFile>)>>,
-    // Names of files that no view has but that may be in a store's directory, each with the index
-    // of the store.
-    strays: Mutex<Vec<(usize, String)>>,
+    // Files that no view has but that may be in a store's directory.
+    strays: Mutex<Vec<strays::Stray>>,
     // Resolves references to MOB files; `None` if no family has any.
     mob: Option<Arc<MobResolver>>,
     // Names of MOB files to which a store file that is being written refers.

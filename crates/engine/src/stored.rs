@@ -54,7 +54,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// counts as replacing nothing.
 ///
 /// # Errors
-/// Errors of the file system.
+/// [`Error::Corrupt`] for an empty file, or if the disk of a file is missing; errors of the file
+/// system.
 pub async fn files_in_use(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -62,6 +63,11 @@ pub async fn files_in_use(
     family: &[u8],
 ) -> Result<Vec<ListedFile>> {
     let mut listed = root.list_store_files(fs, info, family).await?;
+    if let Some(file) = listed.iter().find(|file| file.len == 0) {
+        // The error of opening it names the disk.
+        open_listed(fs, root, None, info, family, file).await?;
+        return Err(Error::corrupt(&file.path, 0, "its length could not be read"));
+    }
     if listed.len() < 2 {
         return Ok(listed);
     }

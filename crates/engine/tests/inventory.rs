@@ -105,6 +105,25 @@ fn an_accepted_loss_lets_the_region_open_with_the_remaining_files() {
     });
 }
 
+/// After a crash between the rename of a new file and its record, the store has a file that the
+/// inventory lacks. Then the inventory does not show which files are missing.
+#[test]
+fn a_file_on_a_missing_disk_keeps_the_region_closed_until_its_loss_is_accepted() {
+    run(async {
+        let (memory, env) = closed().await;
+        let before = files(&memory).await;
+        memory.rename(&before[1], &store_dir().join("0123456789abcdef")).await.unwrap();
+        memory.delete(&before[0]).await.unwrap();
+        memory.link(&before[0], "/mnt/missing/file").await.unwrap();
+        let error = reopen(&memory, &env).await.err().unwrap();
+        assert!(error.contains(before[0].name()) && error.contains("its bytes are missing"), "{error}");
+        let accepted =
+            engine::salvage::accept_loss(&memory, &root(), &region_info(), &table()).await.unwrap();
+        assert!(accepted.contains(&before[0]), "{accepted:?}");
+        assert_eq!(rows(&reopen(&memory, &env).await.unwrap()).await.len(), 1);
+    });
+}
+
 #[test]
 fn compacted_files_are_not_reported_missing() {
     run(async {

@@ -19,6 +19,7 @@ use engine::region::{CompactionKind, RegionOptions};
 use engine::scanner::{CellList, Limits, Stopped, drive};
 use fs::FilePath;
 use fs::FileSystem;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use hfile::info::names;
 use layout::RootDir;
@@ -68,6 +69,13 @@ impl World {
         self.region().close().await.unwrap();
         self.opened.log.close().await;
         World::on(self.env, self.fs, table, options).await
+    }
+
+    /// A region on a disk with a planned fault.
+    async fn with_fault(env: Env, fs: MemoryFs, rule: Rule) -> (World, Faulty) {
+        let faulty = Faulty::new(Arc::new(fs.clone()), Plan::new(env.clock.clone()).rule(rule));
+        let opened = open_table(&env, Arc::new(faulty.clone()), options(), &table_with("100")).await.unwrap();
+        (World { env, fs, opened }, faulty)
     }
 
     fn region(&self) -> &Arc<Region> {
@@ -439,6 +447,24 @@ fn only_flushes_that_write_a_mob_file_are_counted() {
     });
 }
 
+/// Each attempt of a flush writes a MOB file with a new name.
+#[test]
+fn failed_flushes_leave_no_unfinished_mob_files() {
+    run(async {
+        let unfinished = root().mob_tmp_dir();
+        let rule = Rule::new(Fault::Fail).on(Operation::Rename).at(unfinished.as_str());
+        let (world, faulty) = World::with_fault(base::testing::env(5), MemoryFs::new(), rule).await;
+        world.put("a", 10, &large(1)).await;
+        for _ in 0..3 {
+            assert!(world.region().flush().await.is_err());
+            assert!(world.fs.list(&unfinished).await.unwrap().is_empty());
+        }
+        faulty.heal();
+        world.region().flush().await.unwrap();
+        assert_eq!((world.mob_files().await.len(), world.values().await), (1, vec![large(1)]));
+    });
+}
+
 #[test]
 fn the_cleaner_spares_files_that_are_young_or_read_or_foreign() {
     run(async {
@@ -463,6 +489,31 @@ fn the_cleaner_spares_files_that_are_young_or_read_or_foreign() {
         assert_eq!(world.clean().await, 1);
         let left = world.mob_files().await;
         assert!(left.contains(&foreign) && !left.contains(&old[0]), "{left:?}");
+        assert_eq!(world.values().await.len(), 3);
+    });
+}
+
+/// A store file that a compaction replaced could reappear, with its references, until it is in the
+/// archive.
+#[test]
+fn cleaning_continues_when_a_replaced_file_could_be_archived() {
+    run(async {
+        let world = World::flushed().await;
+        let scanner = world.region().scanner(&Scan::default()).unwrap();
+        world.compact(CompactionKind::Major).await;
+        // The scanner keeps the replaced file in the store.
+        let crashed = world.fs.crash(&mut || 0);
+        drop(scanner);
+        let store = root().family_dir(&region_info(), b"f");
+        let rule = Rule::new(Fault::Fail).on(Operation::Rename).at(store.as_str());
+        let (world, faulty) = World::with_fault(world.env, crashed, rule).await;
+        world.region().archive_retired().await;
+        assert_eq!((world.mob_files().await.len(), world.clean().await), (2, 0));
+        faulty.heal();
+        assert!(world.region().has_archivable_files());
+        world.region().archive_retired().await;
+        assert_eq!((world.lists().await.len(), world.clean().await), (1, 1));
+        assert!(!world.region().has_archivable_files());
         assert_eq!(world.values().await.len(), 3);
     });
 }

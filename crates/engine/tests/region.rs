@@ -574,7 +574,6 @@ fn the_output_of_a_failed_compaction_replaces_nothing() {
         faulty.add(Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).times(1));
         faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir()));
         assert!(opened.region.compact(Some(b"f"), CompactionKind::Major).await.is_err());
-        faulty.heal();
         assert_eq!(names(&memory, &store_dir()).await.len(), 3, "the output is still in the store");
         one(&opened.region, put("c", "1")).await.unwrap();
         opened.region.flush().await.unwrap();
@@ -583,6 +582,24 @@ fn the_output_of_a_failed_compaction_replaces_nothing() {
         let reopened = open(&env, Arc::new(memory.clone()), options()).await.unwrap();
         let rows: Vec<_> = scan(&reopened.region).await.unwrap().into_iter().map(|shown| shown.0).collect();
         assert_eq!(rows, [b"a", b"b", b"c"]);
+    });
+}
+
+#[test]
+fn the_deletion_of_a_failed_output_is_retried() {
+    run(async {
+        let (opened, faulty, memory, _) = open_with_faults().await;
+        let region = &opened.region;
+        one(region, put("a", "1")).await.unwrap();
+        let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+        faulty.add(Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).times(1));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir()));
+        region.flush().await.unwrap();
+        assert_eq!(names(&memory, &store_dir()).await.len(), 2, "the output of the first attempt stayed");
+        faulty.heal();
+        region.archive_retired().await;
+        assert_eq!(names(&memory, &store_dir()).await.len(), 1);
+        assert_eq!(values(region).await, "a=1");
     });
 }
 

@@ -109,7 +109,8 @@ pub struct ListedFile {
     pub path: FilePath,
     /// The path of the file that has its data: another file for a link or a reference.
     pub target: FilePath,
-    /// Size of the target in bytes, even if a reference covers only a part of it.
+    /// Size of the target in bytes, even if a reference covers only a part of it. 0 if the disk that
+    /// has its bytes is missing.
     pub len: u64,
     /// Modification time, in milliseconds since the epoch.
     pub modified_ms: u64,
@@ -121,7 +122,8 @@ pub struct ListedFile {
 
 impl RootDir {
     /// Lists the store files of a region's family, sorted by name. Skips, with a warning, empty
-    /// files and files whose names are not those of store files.
+    /// files and files whose names are not those of store files. A file on a missing disk is listed,
+    /// and cannot be opened.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the store uses HBase's `FILE` store file tracker, which lists the
@@ -161,7 +163,8 @@ impl RootDir {
     ) -> Result<Option<ListedFile>> {
         let path = self.family_dir(region, family).join(&status.name);
         let (file, reference) = match StoreFileName::parse(&status.name) {
-            Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 => {
+            // A link to a file on a missing disk has the length 0. The store needs that file.
+            Some(StoreFileName::Own { bulk_load_seq_id }) if status.len > 0 || status.link.is_some() => {
                 let (len, modified_ms, target) = (status.len, status.modified_ms, path.clone());
                 let reference = None;
                 return Ok(Some(ListedFile { path, target, len, modified_ms, bulk_load_seq_id, reference }));

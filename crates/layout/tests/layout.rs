@@ -272,6 +272,18 @@ async fn incomplete_stores_are_refused() {
     assert!(root().list_store_files(&fs, region, b"cf1").await.unwrap().is_empty());
 }
 
+/// Without it, the store would seem complete.
+#[tokio::test]
+async fn a_store_file_on_a_missing_disk_is_listed() {
+    let (fs, region) = (MemoryFs::new(), &regions()[0]);
+    let dir = root().family_dir(region, b"cf1");
+    fs.put(&dir.join("ab"), "");
+    fs.link(&dir.join("cd"), "/mnt/missing/cd").await.unwrap();
+    let listed = root().list_store_files(&fs, region, b"cf1").await.unwrap();
+    let seen: Vec<_> = listed.iter().map(|file| (file.path.name(), file.len)).collect();
+    assert_eq!(seen, [("cd", 0)]);
+}
+
 #[tokio::test]
 async fn archived_files_are_renamed_only_for_equal_names() {
     let fs = MemoryFs::new();

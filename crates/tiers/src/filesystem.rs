@@ -42,7 +42,8 @@ pub(crate) struct Shared {
     placement: Placement,
     /// Renames and deletions hold it for reading. The step of a move that replaces a name holds it
     /// for writing: a file that was deleted meanwhile must not get its name back. It is held across
-    /// calls on names in the home, and never across reads or writes of bytes.
+    /// calls on names in the home, and never across calls on a volume: a disk that hangs must not
+    /// stop renames and deletions on the others.
     pub(crate) names: RwLock<()>,
     heat: Heat,
 }
@@ -354,19 +355,22 @@ impl Shared {
     }
 
     async fn delete(&self, path: &FilePath) -> Result<()> {
-        let _names = self.names.read().await;
+        let names = self.names.read().await;
         let targets = self.targets_below(path).await?;
         self.home.delete(path).await?;
+        // Targets have unique names: no later name can refer to them.
+        drop(names);
         self.remove_all(&path.parent(), targets).await
     }
 
     async fn rename(&self, from: &FilePath, to: &FilePath) -> Result<()> {
-        let _names = self.names.read().await;
+        let names = self.names.read().await;
         let replaced = match from == to {
             true => None,
             false => self.home.stat(to).await?.as_ref().and_then(target),
         };
         self.home.rename(from, to).await?;
+        drop(names);
         self.remove_all(&to.parent(), replaced.into_iter().collect()).await
     }
 

@@ -185,9 +185,10 @@ impl Mover {
         }
     }
 
-    /// What the name refers to now.
+    /// What the name refers to now, according to the home alone: a call on a volume may hang, and
+    /// [`replace`](Mover::replace) holds the lock of all names.
     async fn version_of(&self, path: &FilePath) -> Result<Option<Version>, MoveError> {
-        let found = self.fs.stat(path).await?.filter(|status| !status.is_dir);
+        let found = self.fs.shared.home.stat(path).await?.filter(|status| !status.is_dir);
         Ok(found.map(|status| Version {
             place: place(&status),
             len: status.len,
@@ -206,7 +207,7 @@ struct Copy {
 }
 
 /// What a name refers to. A file is complete before it is moved, so it has the same length and time
-/// until it is replaced.
+/// until it is replaced. For a link, the place suffices, because the name of its target is unique.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     place: Place,

@@ -35,6 +35,7 @@ use wal::marker::{self, FamilyFiles};
 use crate::error::{Error, Result};
 use crate::region::flush::{Flushed, FrozenFlush};
 use crate::region::output::purpose_of_reader;
+use crate::region::strays::Stray;
 use crate::region::write::check_cluster_ids;
 use crate::region::{NewEdit, Region};
 use crate::scanner::next_file_id;
@@ -472,7 +473,7 @@ impl Region {
             // visible.
             for LoadedFile { family, name, .. } in &record.files {
                 if let Ok(store) = self.store_of(family) {
-                    self.strays().push((store, name.clone()));
+                    self.strays().push(Stray { store, name: name.clone(), removal: None });
                 }
             }
         }

@@ -520,23 +520,25 @@ impl Region {
 
     /// Whether there are files to archive.
     pub fn has_archivable_files(&self) -> bool {
-        !self.archivable().is_empty()
+        !self.archivable().is_empty() || self.has_removable_strays()
     }
 
-    /// Archives the files that were compacted away and that no view holds any more. Called after
-    /// every compaction, and periodically, because scanners may hold files longer.
+    /// Archives the files that were compacted away and that no view holds any more. Retries the
+    /// removal of other unneeded files. Called after every compaction, and periodically, because
+    /// scanners may hold files longer.
     pub async fn archive_retired(&self) {
         // One call at a time. A file stays in `retired` until it is archived, because compactions
         // list the retired files as replaced.
         let _one = self.archiving.lock().await;
         let archivable = self.archivable();
-        if archivable.is_empty() {
+        if archivable.is_empty() && !self.has_removable_strays() {
             return;
         }
         if let Err(error) = self.record_files().await {
             warn!(region = %self.name, %error, "cannot write inventory; compacted files will be archived later");
             return;
         }
+        self.remove_strays().await;
         for (at, file) in archivable {
             let family = &self.families()[at].name;
             let services = &self.services;

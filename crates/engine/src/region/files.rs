@@ -46,6 +46,10 @@ async fn open_file(
 
 /// Opens one file of a store. If it is a link or a reference and its target moved to the archive in
 /// the meantime, resolves it again.
+///
+/// # Errors
+/// As [`Reader::open`]. A file whose disk is missing counts as damaged: another attempt alone does
+/// not help.
 pub(crate) async fn open_listed(
     fs: &dyn FileSystem,
     root: &RootDir,
@@ -55,10 +59,16 @@ pub(crate) async fn open_listed(
     listed: &ListedFile,
 ) -> Result<Arc<StoreFile>> {
     let order = info.table.order();
-    match open_file(fs, cache, listed, order).await {
+    let opened = match open_file(fs, cache, listed, order).await {
         Err(Error::Fs(fs::Error::NotFound { .. })) if listed.path != listed.target => {
             let (target, _) = root.resolve(fs, info, family, &listed.path).await?;
             open_file(fs, cache, &ListedFile { target, ..listed.clone() }, order).await
+        }
+        opened => opened,
+    };
+    match opened {
+        Err(Error::Fs(error)) if listed.len == 0 => {
+            Err(Error::corrupt(&listed.path, 0, format!("its bytes are missing: {error}")))
         }
         opened => opened,
     }
@@ -119,7 +129,7 @@ pub(crate) async fn open_files(
     let mut unarchived = Vec::new();
     if let Err(error) = root.archive_store_files(fs, info, family, &gone).await {
         warn!(region = %info.encoded_name(), names = ?gone, %error,
-            "cannot archive compacted files; will retry at the next open");
+            "cannot archive compacted files; will retry");
         unarchived = gone.iter().map(|name| name.to_string()).collect();
     }
     Ok(OpenedFiles { files: kept, unarchived })

@@ -51,7 +51,8 @@ impl Region {
             return Ok(0);
         };
         if !self.stray_names(at).is_empty() {
-            // A store file that no view has may reappear after a crash, with its references.
+            // A store file that no view has may reappear after a crash, with its references. The
+            // removal of such files is retried.
             return Ok(0);
         }
         let now_ms = services.env.clock.now_ms();

@@ -243,17 +243,21 @@ impl MobOutput {
         // Before anything can fail, so that `discard` does not lose track of the file.
         self.committed.push(in_use);
         let name = &self.committed[self.committed.len() - 1].name;
-        let finished = writer.finish().await;
         let (fs, root) = (&*region.services.fs, &region.services.root);
-        let written = match finished {
-            Ok(written) => written,
+        let family = &region.families[self.store].name;
+        let committed = async {
+            let written = writer.finish().await?;
+            let path = root.commit_mob_file(fs, &region.info.table, family, name).await?;
+            Ok::<_, Error>((written, path))
+        };
+        let (written, path) = match committed.await {
+            Ok(committed) => committed,
             Err(error) => {
+                // A rename that returned an error may have had its effect. Then this does nothing.
                 delete_unfinished(region, name).await;
-                return Err(error.into());
+                return Err(error);
             }
         };
-        let family = &region.families[self.store].name;
-        let path = root.commit_mob_file(fs, &region.info.table, family, name).await?;
         // Only a file that was read back is used.
         let file = self.resolver.open_at(&path).await?;
         if file.len() != written.bytes {

@@ -36,6 +36,7 @@ use crate::recovery::JoinedEntries;
 use crate::region::files::{FileCache, OpenedFiles, open_files};
 use crate::region::recovered_edits::RecoveredEdits;
 use crate::region::split_policy::SplitPolicy;
+use crate::region::strays::{Removal, Stray};
 use crate::region::write_clock::WriteClock;
 use crate::region::{
     PublishState, Region, RegionServices, RegionState, compact, durability_of, encode, marked, metrics,
@@ -88,7 +89,8 @@ impl Region {
             let files =
                 open_files(&*services.tracker, &*fs, root, Some(cache), &info, inventory, &family.name).await;
             let OpenedFiles { files, unarchived } = files.map_err(|error| add_repair_hint(error, &info))?;
-            strays.extend(unarchived.into_iter().map(|name| (at, name)));
+            let removal = Some(Removal::Archive);
+            strays.extend(unarchived.into_iter().map(|name| Stray { store: at, name, removal }));
             let store = StoreView::new(Arc::new(Memstore::new(table.order())), files);
             if let Some(common) = store.rows_common_prefix() {
                 store.active.set_common_prefix(common);

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 
 use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor};
 use fs::{FilePath, Preferences, Purpose, Role};
@@ -21,6 +21,7 @@ use crate::mob::FileRefs;
 use crate::region::cache_warming::{UncachedBlock, cache_written};
 use crate::region::compact::{CompactionThrottle, Unthrottled};
 use crate::region::mob_output::{MobFileInUse, MobOutput, StoreOutput};
+use crate::region::strays::{Removal, Stray};
 use crate::region::{Region, RegionServices, storage_policy};
 use crate::scanner::{CompactionScanner, Retention};
 use crate::store::{StoreFile, StoreView};
@@ -422,29 +423,14 @@ impl Region {
 
     /// Removes a file from its store. No view has it, and its cells are also elsewhere.
     ///
-    /// If the removal cannot be confirmed, the name is recorded as a stray, and compactions list it
-    /// as replaced. Otherwise the file could reappear after a crash, when the delete markers for
-    /// some of its cells have been dropped.
+    /// If the removal cannot be confirmed, the file is recorded as a stray: the removal is retried,
+    /// and until then, compactions list the file as replaced.
     pub(super) async fn remove_from_store(&self, store: usize, name: &str) {
-        let dir = self.store_dir(store);
-        let removed = async {
-            self.services.fs.delete(&dir.join(name)).await?;
-            self.services.fs.sync_dir(&dir).await
-        };
-        if let Err(error) = removed.await {
-            warn!(file = %dir.join(name), %error, "cannot remove unneeded file; compactions will list it as replaced");
-            self.strays().push((store, name.to_string()));
+        if let Err(error) = self.remove_from_dir(store, name, Removal::Delete).await {
+            let file = self.store_dir(store).join(name);
+            warn!(%file, %error, "cannot remove unneeded file; compactions will list it as replaced");
+            self.strays().push(Stray { store, name: name.to_string(), removal: Some(Removal::Delete) });
         }
-    }
-
-    /// Names of files in a store's directory that may exist although no view has them.
-    pub(super) fn stray_names(&self, at: usize) -> Vec<String> {
-        self.strays().iter().filter(|(store, _)| *store == at).map(|(_, name)| name.clone()).collect()
-    }
-
-    pub(super) fn strays(&self) -> MutexGuard<'_, Vec<(usize, String)>> {
-        // Safe after a panic: the list of names is always consistent.
-        self.strays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The store as its tracker sees it.

@@ -172,7 +172,12 @@ async fn closed_region_files(
     let mut families = Vec::new();
     for family in table.families.keys() {
         let listed = engine::stored::files_in_use(fs, root, region, family).await;
-        let listed = listed.map_err(|error| JavaException::io(error.to_string()))?;
+        // For a damaged file, fail instead of waiting: no other procedure can change the table while
+        // this one waits.
+        let listed = listed.map_err(|error| JavaException {
+            do_not_retry: !matches!(error, engine::Error::Fs(_)),
+            ..JavaException::io(error.to_string())
+        })?;
         let files = listed.into_iter().map(|file| SnapshotFile {
             name: file.path.name().into(),
             len: Some(file.len),

@@ -55,7 +55,7 @@ async fn mob_files(cluster: &Cluster, table: &TableName, family: &str) -> Vec<St
 }
 
 #[test]
-fn files_of_a_split_region_are_archived_only_if_every_region_is_known() {
+fn files_of_a_split_region_are_archived_only_if_every_store_file_is_known() {
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
         create(&cluster, &["f"]).await;
@@ -73,6 +73,12 @@ fn files_of_a_split_region_are_archived_only_if_every_region_is_known() {
         cluster.env.clock.sleep(CLEANER_PERIOD).await;
         assert_eq!(mob_files(&cluster, &name(), "f").await.len(), 3);
         cluster.fs.delete(&dir).await.unwrap();
+        // So may a store file on a missing disk.
+        let link = cluster.root.family_dir(&infos(&cluster)[0], b"f").join(&"ab".repeat(16));
+        cluster.fs.link(&link, "/mnt/missing/file").await.unwrap();
+        cluster.env.clock.sleep(CLEANER_PERIOD).await;
+        assert_eq!(mob_files(&cluster, &name(), "f").await.len(), 3);
+        cluster.fs.delete(&link).await.unwrap();
         cluster.env.clock.sleep(CLEANER_PERIOD).await;
         let after = mob_files(&cluster, &name(), "f").await;
         assert!(after.len() == 2 && !after.contains(&before[0]), "{after:?}");

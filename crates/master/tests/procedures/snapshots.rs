@@ -6,6 +6,7 @@ use std::time::Duration;
 use base::testing::env;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use fs::FilePath;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use proto::exception::{Answer, class};
@@ -273,6 +274,27 @@ fn a_snapshot_of_a_disabled_table_has_no_replaced_files() {
         faulty.heal();
         cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
         assert_eq!(cluster.cells(&cloned()).await, expected);
+    });
+}
+
+#[test]
+fn a_snapshot_of_a_disabled_table_fails_while_a_disk_is_missing() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        two_regions(&cluster).await;
+        let dir = cluster.root.family_dir(&infos(&cluster)[0], b"f");
+        disable(&cluster).await;
+        let name_of_file = cluster.fs.list(&dir).await.unwrap().remove(0).name;
+        let (file, aside) = (dir.join(&name_of_file), FilePath::new("aside"));
+        cluster.fs.rename(&file, &aside).await.unwrap();
+        cluster.fs.link(&file, "/mnt/missing/file").await.unwrap();
+        let failed = cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap_err();
+        assert!(failed.message.contains(&name_of_file), "{failed}");
+        assert!(list(&cluster).await.is_empty());
+        cluster.fs.rename(&aside, &file).await.unwrap();
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+        assert_eq!(cluster.cells(&cloned()).await, ROWS);
     });
 }
 

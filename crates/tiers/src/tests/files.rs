@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use base::testing::env;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
@@ -268,6 +269,30 @@ async fn a_file_that_is_deleted_during_a_move_stays_deleted() {
     let outcome = moving.await;
     assert!(matches!(outcome, Err(MoveError::Changed(_) | MoveError::Fs(_))), "{outcome:?}");
     assert!(fs.stat(&path("g")).await.unwrap().is_none());
+}
+
+/// A deletion waits for a disk that hangs. Moves and renames on other disks do not, although a move
+/// locks all names. Only the home is read under that lock.
+#[tokio::test(start_paused = true)]
+async fn a_disk_that_hangs_delays_no_rename_or_move_on_others() {
+    let database = Disks::new().open(&env(1)).await;
+    let fs = &database.fs;
+    write(fs, "deleted", Role::MajorCompaction, b"bytes").await.unwrap();
+    write(fs, "moved", Role::Flush, b"bytes").await.unwrap();
+    write(fs, "renamed", Role::Flush, b"bytes").await.unwrap();
+    for slow in &database.volumes[1..] {
+        slow.add(Rule::new(Fault::Hang).on(Operation::Delete));
+    }
+    database.volumes[0].add(Rule::new(Fault::Hang).on(Operation::Stat));
+    let name = path("deleted");
+    let mut deleting = fs.delete(&name);
+    assert!((&mut deleting).now_or_never().is_none());
+    let others = async {
+        Mover::new(fs.clone(), u64::MAX).move_to(&path("moved"), 1).await.unwrap();
+        fs.rename(&path("renamed"), &path("new name")).await.unwrap();
+    };
+    tokio::time::timeout(Duration::from_secs(60), others).await.unwrap();
+    assert_eq!(tier(fs, "moved").await.as_deref(), Some("hdd"));
 }
 
 #[tokio::test]

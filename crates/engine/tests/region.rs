@@ -513,9 +513,9 @@ fn replaced_files_that_an_open_cannot_archive_stay_replaced() {
         let crashed = memory.crash(&mut || 0);
         drop(scanner);
         let faulty = Faulty::new(Arc::new(crashed.clone()), Plan::new(env.clock.clone()));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at("archive"));
+        // Files stay in the store until the next open.
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at(&store_dir()));
         let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
-        faulty.heal();
         for row in ["b", "c"] {
             one(&opened.region, put(row, "1")).await.unwrap();
             opened.region.flush().await.unwrap();

@@ -266,7 +266,11 @@ fn a_snapshot_of_a_disabled_table_has_no_replaced_files() {
             region.flush().await.unwrap();
         }
         cluster.delete(&name(), "a").await;
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at("archive"));
+        // Files stay in their stores.
+        for region in cluster.regions(&name()) {
+            let store = format!("data/default/t/{}/f/", region.info().encoded_name());
+            faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at(&store));
+        }
         major_compact(&cluster, &name()).await;
         let expected = cluster.cells(&name()).await;
         disable(&cluster).await;

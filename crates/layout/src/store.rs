@@ -109,8 +109,8 @@ pub struct ListedFile {
     pub path: FilePath,
     /// The path of the file that has its data: another file for a link or a reference.
     pub target: FilePath,
-    /// Size of the target in bytes, even if a reference covers only a part of it. 0 if the disk that
-    /// has its bytes is missing.
+    /// Size of the target in bytes, even if a reference covers only a part of it. 0 if the disk
+    /// that has its bytes is missing.
     pub len: u64,
     /// Modification time, in milliseconds since the epoch.
     pub modified_ms: u64,
@@ -122,8 +122,8 @@ pub struct ListedFile {
 
 impl RootDir {
     /// Lists the store files of a region's family, sorted by name. Skips, with a warning, empty
-    /// files and files whose names are not those of store files. A file on a missing disk is listed,
-    /// and cannot be opened.
+    /// files and files whose names are not those of store files. A file on a missing disk is
+    /// listed, and cannot be opened.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the store uses HBase's `FILE` store file tracker, which lists the

@@ -172,8 +172,8 @@ async fn closed_region_files(
     let mut families = Vec::new();
     for family in table.families.keys() {
         let listed = engine::stored::files_in_use(fs, root, region, family).await;
-        // For a damaged file, fail instead of waiting: no other procedure can change the table while
-        // this one waits.
+        // For a damaged file, fail instead of waiting: no other procedure can change the table
+        // while this one waits.
         let listed = listed.map_err(|error| JavaException {
             do_not_retry: !matches!(error, engine::Error::Fs(_)),
             ..JavaException::io(error.to_string())

@@ -146,8 +146,8 @@ fn without_their_table_namespaces_are_read_from_directories() {
     });
 }
 
-/// A client that alters a namespace writes back the settings that it has read. So it must not read a
-/// namespace without its settings.
+/// A client that alters a namespace writes back the settings that it has read. So it must not read
+/// a namespace without its settings.
 #[test]
 fn settings_are_read_as_soon_as_the_region_with_them_can_be_opened() {
     let (disk, table) = (MemoryFs::new(), TableName::parse("hbase:namespace").unwrap());

@@ -34,6 +34,7 @@ pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since the Unix epoch, the unit of cell timestamps. May jump.
     fn now_ms(&self) -> u64;
     /// Time since some fixed start of the process; never decreases. For leases, durations, rates.
+    /// Includes the time for which the machine was suspended, unlike timers.
     fn monotonic(&self) -> Duration;
     /// Completes `duration` from now.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;

@@ -44,10 +44,29 @@ impl Clock for SystemClock {
     }
 }
 
-/// Monotonic time of the system; only differences are meaningful.
+/// Monotonic time of the system; only differences are meaningful. It includes the time for which
+/// the machine was suspended: leases end meanwhile, so a resumed server must not trust its own.
 fn monotonic_now() -> libc::timespec {
+    read(libc::CLOCK_BOOTTIME)
+}
+
+/// The time of a clock that every Linux has.
+fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes only to `now`. It cannot fail, because every Linux has this clock.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    // SAFETY: the call writes only to `now`. It cannot fail, because the clock exists.
+    unsafe { libc::clock_gettime(clock, &mut now) };
     now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a machine that was suspended, `CLOCK_MONOTONIC` shows an earlier time.
+    #[test]
+    fn the_monotonic_clock_counts_suspended_time() {
+        let (before, now, after) = (read(libc::CLOCK_BOOTTIME), monotonic_now(), read(libc::CLOCK_BOOTTIME));
+        let [before, now, after] = [before, now, after].map(|time| (time.tv_sec, time.tv_nsec));
+        assert!(before <= now && now <= after, "{before:?} {now:?} {after:?}");
+    }
 }

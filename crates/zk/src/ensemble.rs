@@ -26,8 +26,8 @@
 //!
 //! Each operation reads the clock before and after it, so a process that was paused does not use
 //! its old session. [`Coordinator::session`] is updated by a task: after such a pause it is out of
-//! date until the task runs. The clock is the monotonic one of [`Env`], which does not count the
-//! time that a suspended machine sleeps.
+//! date until the task runs. The clock is the monotonic one of [`Env`], which also counts the time
+//! for which the machine was suspended.
 //!
 //! # Operations while the connection is lost
 //!

@@ -122,7 +122,7 @@ mod tests {
     }
 
     impl Master {
-        fn new(env: &Env, ensemble: &MemoryEnsemble, port: u16) -> Arc<Master> {
+        fn new(env: &Env, ensemble: &Arc<MemoryEnsemble>, port: u16) -> Arc<Master> {
             let session = ensemble.connect();
             let server = ServerName { host: "host".into(), port, start_code: 1 };
             let names = Names::default();

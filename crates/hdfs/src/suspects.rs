@@ -74,7 +74,7 @@ impl Suspects {
     }
 
     /// Is called before a read from a node. Returns whether it is a probe: the node has failed, and
-    /// its time is over. Other reads avoid the node from now on, until the probe has succeeded.
+    /// its pause has ended. Other reads avoid the node from now on, until the probe has succeeded.
     pub(crate) fn begin_probe(&self, node: &Node, now: Duration) -> bool {
         let pauses = &mut self.lists().read_pauses;
         let Some(pause) = pauses.get_mut(&node.id.datanode_uuid).filter(|pause| pause.until <= now) else {

@@ -336,8 +336,10 @@ fn a_mutation_with_too_many_ids_of_clusters_is_refused() {
         let ids = [&count.to_be_bytes()[..], &vec![7; 16 * count as usize]].concat();
         let attribute = proto::NameBytesPair { name: "_cs.id".into(), value: Some(ids.into()) };
         for kind in KINDS {
+            let type_code = if kind == MutationKind::Delete { 8 } else { 4 };
+            let cell = RawCell { type_code, ..RawCell::put("r") };
             for call in CALLS {
-                let mutation = mutation_by_message(kind, &RawCell::put("r")).unwrap();
+                let Some(mutation) = mutation_by_message(kind, &cell) else { panic!("{kind:?}") };
                 let mutation = proto::MutationProto { attribute: vec![attribute.clone()], ..mutation };
                 let answer = send(&world, call, Codec::KeyValue, mutation, Bytes::new()).await;
                 let refused = answer.expect_err("refused");

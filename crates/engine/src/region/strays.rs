@@ -19,8 +19,8 @@ pub(super) struct Stray {
     pub(super) store: usize,
     /// The name of the file.
     pub(super) name: String,
-    /// How it leaves the store. `None` for a file of a bulk load that could not be undone: the next
-    /// open of the region undoes the load.
+    /// How it leaves the store. `None` for a file of a bulk load that could not be rolled back: the
+    /// next open of the region does that.
     pub(super) removal: Option<Removal>,
 }
 

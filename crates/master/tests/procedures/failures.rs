@@ -322,7 +322,7 @@ fn an_older_client_waits_for_its_flush_also_if_another_master_completes_it() {
     run(async {
         let (cluster, faulty) = on_faulty_disk(&disk).await;
         alter::two_regions(&cluster).await;
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/g"));
         let request = proto::ExecProcedureRequest { procedure: flush.clone() };
         cluster.master.exec_procedure(request).await.unwrap();
         cluster.env.clock.sleep(Duration::from_secs(10)).await;
@@ -332,7 +332,7 @@ fn an_older_client_waits_for_its_flush_also_if_another_master_completes_it() {
         let env = env(4);
         env.clock.sleep(Duration::from_secs(3600)).await;
         let faulty = Faulty::new(Arc::new(disk.crash(&mut || 0)), Plan::new(env.clock.clone()));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/f"));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("/.tmp/g"));
         let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
         assert!(!is_flushed(&cluster, &flush).await);
         faulty.heal();

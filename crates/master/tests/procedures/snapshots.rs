@@ -228,7 +228,7 @@ fn edits_of_regions_that_cannot_be_opened_are_reverted_by_a_restore() {
         let env = env(2);
         env.clock.sleep(std::time::Duration::from_secs(3600)).await;
         let faulty = Faulty::new(Arc::new(image.clone()), Plan::new(env.clock.clone()));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::List).at("data/default/t/"));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::List).at("/f"));
         let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
         assert!(cluster.regions(&name()).is_empty(), "no region can be opened");
         disable(&cluster).await;

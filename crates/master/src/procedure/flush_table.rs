@@ -18,13 +18,18 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
     }
 }
 
-/// Flushes the open regions on their servers. A repeated flush is harmless.
+/// Flushes the open regions on their servers. Waits for those that are opening. A repeated flush is
+/// harmless.
 pub(super) async fn act(
     context: &Context,
     table: &TableName,
     families: &[Bytes],
 ) -> Result<(), JavaException> {
     let descriptor = context.tables.descriptor(table).ok_or_else(|| refusal::table_not_found(table))?;
+    // The regions may still be opening, if an earlier master began this flush.
+    let regions: Vec<_> =
+        context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
+    context.assignment.wait_while_opening(&regions).await;
     for (region, state) in context.assignment.regions_of(table) {
         let RegionState::Open(server) = state else { continue };
         let admin = context.connections.admin(&server);

@@ -103,6 +103,7 @@ impl ClusterSwitch {
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests run on one runtime with a paused clock")]
 mod tests {
     use std::sync::Arc;
 

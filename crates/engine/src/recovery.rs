@@ -308,8 +308,8 @@ pub struct JoinedEntries {
 }
 
 impl JoinedEntries {
-    /// Joins the entries in the logs of each server, from the server that had the region first to
-    /// the one that had it last. So memory can be flushed during the replay.
+    /// Joins the entries of several sources, those with the lowest sequence ids first. So memory
+    /// can be flushed during the replay.
     pub fn new(mut parts: Vec<Box<dyn Entries>>) -> JoinedEntries {
         parts.sort_by_key(|part| part.lowest_to_come());
         JoinedEntries { parts, current: 0 }

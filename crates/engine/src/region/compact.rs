@@ -26,6 +26,7 @@ use crate::error::Result;
 use crate::instruments::CompactionWork;
 use crate::region::compaction_progress::CompactionProgress;
 use crate::region::output::{OutputFile, OutputSource};
+use crate::region::strays::{Removal, Stray};
 use crate::region::{Region, RegionState};
 use crate::store::StoreFile;
 
@@ -284,12 +285,11 @@ impl Region {
         let mut files: Vec<Arc<StoreFile>> = Vec::new();
         let mut outputs = outputs.into_iter();
         while let Some(output) = outputs.next() {
+            let name = output.name.clone();
             match self.move_in(output).await {
                 Ok(file) => files.push(file),
                 Err(error) => {
-                    for file in files {
-                        self.remove_from_store(at, file.name()).await;
-                    }
+                    self.remove_outputs(at, &name, &files).await;
                     for output in outputs {
                         self.discard(output).await;
                     }
@@ -298,6 +298,23 @@ impl Region {
             }
         }
         Ok(files)
+    }
+
+    /// Removes the outputs that were moved in before the output `failed`. If that one may still be
+    /// in the store, they stay, too: the last output lists the inputs as replaced, and the next
+    /// open then needs all outputs.
+    async fn remove_outputs(&self, at: usize, failed: &str, moved_in: &[Arc<StoreFile>]) {
+        let stays = self.stray_names(at).iter().any(|name| name == failed);
+        for file in moved_in {
+            match stays {
+                true => self.strays().push(Stray {
+                    store: at,
+                    name: file.name().to_string(),
+                    removal: Some(Removal::Delete),
+                }),
+                false => self.remove_from_store(at, file.name()).await,
+            }
+        }
     }
 
     /// Drops files whose cells are all expired. Keeps the newest file, because it records the last

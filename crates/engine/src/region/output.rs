@@ -52,7 +52,7 @@ pub(super) struct OutputSource {
 /// A complete file that is not in its store yet.
 pub(super) struct OutputFile {
     pub(super) store: usize,
-    name: String,
+    pub(super) name: String,
     file_id: u64,
     uncached: Vec<UncachedBlock>,
     // The MOB files that were written with it.

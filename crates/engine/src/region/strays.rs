@@ -50,7 +50,9 @@ impl Region {
         self.strays().iter().any(|stray| stray.removal.is_some())
     }
 
-    /// Retries the removal of strays, and forgets those that are gone.
+    /// Retries the removal of strays in the order in which they were recorded, and forgets those
+    /// that are gone. Ends at the first one that cannot be removed: it may list files as replaced,
+    /// and later strays may have the cells of these files.
     pub(super) async fn remove_strays(&self) {
         let strays = self.strays().clone();
         for stray in strays {
@@ -60,6 +62,7 @@ impl Region {
                 Err(error) => {
                     let file = self.store_dir(stray.store).join(&stray.name);
                     warn!(%file, %error, "cannot remove unneeded file; will retry");
+                    return;
                 }
             }
         }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use crate::common::camera::{Camera, SkippedSyncs};
 use crate::common::model::{Model, VisibleCell};
-use crate::common::world::{Opened, below, difference, open_table, options, region_info, run, scan, table};
+use crate::common::world::{
+    Opened, below, difference, names, open_table, options, region_info, run, scan, store_dir, table,
+};
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
 use bytes::Bytes;
@@ -487,23 +489,12 @@ fn a_power_loss_between_the_outputs_of_a_compaction_loses_nothing() {
         let camera = Arc::new(Camera::new(memory.clone(), random.clone(), 1, SkippedSyncs::None, || ()));
         let table = windowed();
         let opened = open_table(&env, camera.clone(), options(), &table).await.unwrap();
+        write_windows(&env, &opened.region).await;
         let now = env.clock.now_ms() as i64;
-        for (row, ago_ms, kind) in [
-            ("a", 9000, CellType::Put),
-            ("b", 5000, CellType::Put),
-            ("c", 0, CellType::Put),
-            ("a", 9000, CellType::Delete),
-        ] {
-            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", now - ago_ms, kind, b"");
-            let row = Bytes::copy_from_slice(row.as_bytes());
-            let mutation = if kind == CellType::Put {
-                Mutation::put(row, vec![cell])
-            } else {
-                Mutation::delete(row, vec![cell])
-            };
-            opened.region.batch(vec![mutation]).await.remove(0).unwrap();
-            opened.region.flush().await.unwrap();
-        }
+        let delete = KeyValue::new(b"a", b"f", b"q", now - 9000, CellType::Delete, b"");
+        let mutation = Mutation::delete(Bytes::from_static(b"a"), vec![delete]);
+        opened.region.batch(vec![mutation]).await.remove(0).unwrap();
+        opened.region.flush().await.unwrap();
         let expected = scan(&opened.region).await.unwrap();
         camera.take_pictures();
         assert_eq!(opened.region.compact(None, CompactionKind::Major).await.unwrap(), 4);
@@ -521,6 +512,47 @@ fn a_power_loss_between_the_outputs_of_a_compaction_loses_nothing() {
         }
         assert!(file_counts.contains(&5), "four inputs and one of the outputs: {file_counts:?}");
     });
+}
+
+/// The last output of a compaction by time windows lists the inputs as replaced. If it may be in
+/// the store although its rename failed, the other outputs must stay there with it.
+#[test]
+fn a_failed_compaction_with_several_outputs_keeps_all_of_them_or_none() {
+    run(async {
+        let (env, memory) = (base::testing::env(1), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let table = windowed();
+        let opened = open_table(&env, Arc::new(faulty.clone()), options(), &table).await.unwrap();
+        write_windows(&env, &opened.region).await;
+        let expected = scan(&opened.region).await.unwrap();
+        let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+        let last_rename = Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).after(2);
+        faulty.add(last_rename.times(1));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir("f")));
+        assert!(opened.region.compact(None, CompactionKind::Major).await.is_err());
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3 + 3, "inputs and outputs");
+        let random = SeededRandom::new(5);
+        for _ in 0..8 {
+            let image = Arc::new(memory.crash(&mut || random.next_u64()));
+            let reopened = open_table(&env, image, options(), &table).await.unwrap();
+            assert_eq!(scan(&reopened.region).await.unwrap(), expected);
+        }
+        faulty.heal();
+        opened.region.archive_retired().await;
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3, "only the inputs");
+        assert_eq!(scan(&opened.region).await.unwrap(), expected);
+    });
+}
+
+/// Writes three rows in three windows of [`windowed`], each into a file of its own.
+async fn write_windows(env: &Env, region: &Region) {
+    let now = env.clock.now_ms() as i64;
+    for (row, ago_ms) in [("a", 9000), ("b", 5000), ("c", 0)] {
+        let cell = KeyValue::new(row.as_bytes(), b"f", b"q", now - ago_ms, CellType::Put, b"");
+        let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), vec![cell]);
+        region.batch(vec![put]).await.remove(0).unwrap();
+        region.flush().await.unwrap();
+    }
 }
 
 /// A table of one family that is compacted by windows of one second.

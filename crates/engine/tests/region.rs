@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::model::VisibleCell;
-use crate::common::world::{Opened, open, open_table, options, region_info, run, scan, table};
+use crate::common::world::{
+    Opened, names, open, open_table, options, region_info, run, scan, store_dir, table,
+};
 use base::BoxFuture;
 use base::env::{Clock, Env};
 use bytes::Bytes;
@@ -49,17 +51,6 @@ async fn values(region: &Region) -> String {
 async fn fresh(options: RegionOptions) -> (Opened, MemoryFs, Env) {
     let (env, memory) = (base::testing::env(7), MemoryFs::new());
     (open(&env, Arc::new(memory.clone()), options).await.unwrap(), memory, env)
-}
-
-async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
-    match fs.list(&FilePath::new(dir)).await {
-        Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
-        Err(_) => Vec::new(),
-    }
-}
-
-fn store_dir() -> String {
-    format!("data/default/t/{}/f", region_info().encoded_name())
 }
 
 #[test]
@@ -426,16 +417,16 @@ fn compacted_files_are_archived_when_no_scanner_holds_them() {
             one(region, put(row, "1")).await.unwrap();
             region.flush().await.unwrap();
         }
-        let inputs = names(&memory, &store_dir()).await;
+        let inputs = names(&memory, &store_dir("f")).await;
         let scanner = region.scanner(&Scan::default()).unwrap();
         assert_eq!(region.compact(Some(b"f"), CompactionKind::Minor).await.unwrap(), 2);
-        let archive = format!("archive/{}", store_dir());
+        let archive = format!("archive/{}", store_dir("f"));
         assert_eq!(names(&memory, &archive).await, [""; 0], "a scanner reads the inputs");
-        assert_eq!(names(&memory, &store_dir()).await.len(), 3);
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3);
         drop(scanner);
         region.archive_retired().await;
         assert_eq!(names(&memory, &archive).await, inputs);
-        assert_eq!(names(&memory, &store_dir()).await.len(), 1);
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 1);
         assert_eq!(values(region).await, "a=1 b=1");
     });
 }
@@ -451,7 +442,7 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
             region.flush().await.unwrap();
         }
         one(region, put("d", "1")).await.unwrap();
-        let inputs = names(&memory, &store_dir()).await;
+        let inputs = names(&memory, &store_dir("f")).await;
         let mut scanner = region.scanner(&Scan::default()).unwrap();
         let mut list = CellList::default();
         drive(&mut scanner, &mut Limits { rows: 1, ..Limits::default() }, &mut list).await.unwrap();
@@ -465,7 +456,7 @@ fn a_scanner_at_rest_holds_neither_files_nor_memstores() {
         drop(scanner.rest());
         assert!(!region.should_rest(&scanner), "it holds nothing");
         region.compact(None, CompactionKind::Major).await.unwrap();
-        let archived = names(&memory, &format!("archive/{}", store_dir())).await;
+        let archived = names(&memory, &format!("archive/{}", store_dir("f"))).await;
         assert!(inputs.iter().all(|input| archived.contains(input)), "{archived:?}");
         region.wake(&mut scanner);
         drive(&mut scanner, &mut Limits::default(), &mut list).await.unwrap();
@@ -489,7 +480,7 @@ fn files_that_another_one_replaces_are_dropped_at_open() {
         region.flush().await.unwrap();
         let scanner = region.scanner(&Scan::default()).unwrap();
         region.compact(None, CompactionKind::Major).await.unwrap();
-        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "the inputs and an output without cells");
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3, "the inputs and an output without cells");
         let reopened = open(&env, Arc::new(memory.crash(&mut || 0)), options()).await.unwrap();
         assert_eq!(values(&reopened.region).await, "");
         assert_eq!(reopened.region.metrics().stores[0].files, 1);
@@ -514,7 +505,7 @@ fn replaced_files_that_an_open_cannot_archive_stay_replaced() {
         drop(scanner);
         let faulty = Faulty::new(Arc::new(crashed.clone()), Plan::new(env.clock.clone()));
         // Files stay in the store until the next open.
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at(&store_dir()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at(&store_dir("f")));
         let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
         for row in ["b", "c"] {
             one(&opened.region, put(row, "1")).await.unwrap();
@@ -572,9 +563,9 @@ fn the_output_of_a_failed_compaction_replaces_nothing() {
         }
         let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
         faulty.add(Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).times(1));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir("f")));
         assert!(opened.region.compact(Some(b"f"), CompactionKind::Major).await.is_err());
-        assert_eq!(names(&memory, &store_dir()).await.len(), 3, "the output is still in the store");
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3, "the output is still in the store");
         one(&opened.region, put("c", "1")).await.unwrap();
         opened.region.flush().await.unwrap();
         assert_eq!(opened.region.compact(Some(b"f"), CompactionKind::Minor).await.unwrap(), 2);
@@ -593,12 +584,12 @@ fn the_deletion_of_a_failed_output_is_retried() {
         one(region, put("a", "1")).await.unwrap();
         let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
         faulty.add(Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).times(1));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir()));
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir("f")));
         region.flush().await.unwrap();
-        assert_eq!(names(&memory, &store_dir()).await.len(), 2, "the output of the first attempt stayed");
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 2, "the output of the first attempt stayed");
         faulty.heal();
         region.archive_retired().await;
-        assert_eq!(names(&memory, &store_dir()).await.len(), 1);
+        assert_eq!(names(&memory, &store_dir("f")).await.len(), 1);
         assert_eq!(values(region).await, "a=1");
     });
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::world::{Opened, open_table, options, region_info};
+use crate::common::world::{Opened, open_table, options, store_dir};
 use base::BoxFuture;
 use base::env::Env;
 use cell::cell::CellType;
@@ -99,10 +99,6 @@ impl World {
     async fn settle(&self) {
         self.env.clock.sleep(Duration::from_secs(5)).await;
     }
-}
-
-fn store_dir(family: &str) -> String {
-    format!("data/default/t/{}/{family}", region_info().encoded_name())
 }
 
 async fn write(opened: &Opened, row: &str) {

@@ -147,6 +147,19 @@ pub async fn scan(region: &Region) -> Result<Vec<VisibleCell>, String> {
     Ok(list.cells.iter().map(|(cell, _)| visible_cell(&cell.view(0))).collect())
 }
 
+/// The directory of a family of [`region_info`].
+pub fn store_dir(family: &str) -> String {
+    format!("data/default/t/{}/{family}", region_info().encoded_name())
+}
+
+/// The names in a directory; none if it does not exist.
+pub async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
+    match fs.list(&FilePath::new(dir)).await {
+        Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
 pub fn visible_cell(cell: &cell::Cell<'_>) -> VisibleCell {
     assert_eq!(cell.kind(), CellType::Put, "markers are never shown");
     (

@@ -157,6 +157,10 @@ impl FileSystem for Faulty {
         })
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.shared.guarded(Operation::Delete, dir, self.inner.delete_empty_dir(dir)))
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         Box::pin(self.shared.guarded(Operation::Stat, path, self.inner.stat(path)))
     }

@@ -252,6 +252,23 @@ pub trait FileSystem: Send + Sync + 'static {
     /// Removes a file, or a directory with its contents. A missing path is not an error.
     fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>>;
 
+    /// Removes an empty directory. A missing path is not an error. Storage for several processes
+    /// checks and removes atomically, so that a late call removes nothing that another process has
+    /// created meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the directory has entries.
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match self.list(dir).await {
+                Ok(entries) if entries.is_empty() => self.delete(dir).await,
+                Ok(_) => Err(Error::io(dir, "delete", "the directory is not empty")),
+                Err(Error::NotFound { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
     /// The status of `path`, or `None` if it does not exist.
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>>;
 

@@ -292,6 +292,10 @@ impl FileSystem for LocalFs {
         Box::pin(async move { self.run(path, tree::delete).await })
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move { self.run(dir, tree::delete_empty_dir).await })
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         Box::pin(async move { self.run(path, stat).await })
     }

@@ -183,6 +183,19 @@ impl MemoryFs {
         Ok(())
     }
 
+    fn delete_empty_dir_now(&self, path: &FilePath) -> Result<()> {
+        let mut tree = lock(&self.shared.tree);
+        match find(&tree, path) {
+            None => Ok(()),
+            Some(Node::Dir(dir)) if tree.entries(dir).is_empty() => {
+                let slot = slot_of(&tree, path)?;
+                tree.remove(slot, self.shared.time.now_ms());
+                Ok(())
+            }
+            Some(_) => Err(Error::io(path, "delete", "not an empty directory")),
+        }
+    }
+
     fn list_now(&self, path: &FilePath) -> Result<Vec<FileStatus>> {
         let tree = lock(&self.shared.tree);
         let dir = find_dir(&tree, path)?;
@@ -308,6 +321,10 @@ impl FileSystem for MemoryFs {
 
     fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
         ready(move || self.delete_now(path))
+    }
+
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        ready(move || self.delete_empty_dir_now(dir))
     }
 
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {

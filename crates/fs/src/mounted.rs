@@ -69,6 +69,10 @@ impl FileSystem for Mounted {
         self.of(path).delete(path)
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.of(dir).delete_empty_dir(dir)
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         self.of(path).stat(path)
     }

@@ -102,6 +102,10 @@ impl FileSystem for PacedFs {
         Box::pin(self.paced(Action::Other, self.inner.delete(path)))
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.paced(Action::Other, self.inner.delete_empty_dir(dir)))
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         self.inner.stat(path)
     }

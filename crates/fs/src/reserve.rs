@@ -192,6 +192,10 @@ impl FileSystem for WithReserve {
         self.inner.delete(path)
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.inner.delete_empty_dir(dir)
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         self.inner.stat(path)
     }

@@ -107,6 +107,10 @@ impl FileSystem for ScheduledFs {
         Box::pin(self.names(self.inner.delete(path)))
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.names(self.inner.delete_empty_dir(dir)))
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         Box::pin(self.names(self.inner.stat(path)))
     }

@@ -67,6 +67,7 @@ contract! {
     a_writer_follows_its_renamed_directory;
     rename_refuses_impossible_targets;
     delete_takes_trees_and_nothing;
+    only_an_empty_directory_is_deleted_as_one;
     lists_are_sorted_and_complete;
     reserved_space_is_zeros_and_is_truncated_at_close;
     an_end_mark_is_in_reserved_space_until_the_next_append;
@@ -250,6 +251,18 @@ mod checks {
         assert_eq!(kind(fs.rename(&path("full"), &path("full/d/x")).await), "io");
         assert_eq!(read(&*fs, "f").await, b"f");
         assert!(fs.stat(&path("full/d")).await.unwrap().is_some());
+    }
+
+    pub async fn only_an_empty_directory_is_deleted_as_one(fs: Fs) {
+        fs.make_dirs(&path("a/b")).await.unwrap();
+        assert!(fs.delete_empty_dir(&path("a")).await.is_err());
+        write(&*fs, "a/b/1", b"x").await;
+        assert!(fs.delete_empty_dir(&path("a/b")).await.is_err());
+        fs.delete(&path("a/b/1")).await.unwrap();
+        for dir in ["a/b", "a", "a", "never/there"] {
+            fs.delete_empty_dir(&path(dir)).await.unwrap();
+            assert_eq!(fs.stat(&path(dir)).await.unwrap(), None);
+        }
     }
 
     pub async fn delete_takes_trees_and_nothing(fs: Fs) {

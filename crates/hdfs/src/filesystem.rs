@@ -172,6 +172,21 @@ impl HdfsFileSystem {
         };
         Ok(Arc::new(HdfsReader::new(self.shared.clone(), path.clone(), inode, located)))
     }
+
+    /// Removes a path. A directory with entries is removed only if `recursive`.
+    async fn remove(&self, path: &FilePath, recursive: bool) -> Result<()> {
+        if *path == FilePath::root() {
+            return Err(Error::io(path, "delete", "cannot delete the root directory"));
+        }
+        let request = DeleteRequest { src: self.shared.full(path), recursive };
+        let deleted: std::result::Result<BoolResponse, Failure> =
+            self.shared.namenode.call("delete", &request).await;
+        match deleted {
+            Ok(_) => Ok(()),
+            Err(failure) if failure.means_not_found() => Ok(()),
+            Err(failure) => Err(failure.at(path, "delete")),
+        }
+    }
 }
 
 /// The entries of a directory, with the locations of their blocks if `need_location`.
@@ -249,19 +264,11 @@ impl FileSystem for HdfsFileSystem {
     }
 
     fn delete<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            if *path == FilePath::root() {
-                return Err(Error::io(path, "delete", "cannot delete the root directory"));
-            }
-            let request = DeleteRequest { src: self.shared.full(path), recursive: true };
-            let deleted: std::result::Result<BoolResponse, Failure> =
-                self.shared.namenode.call("delete", &request).await;
-            match deleted {
-                Ok(_) => Ok(()),
-                Err(failure) if failure.means_not_found() => Ok(()),
-                Err(failure) => Err(failure.at(path, "delete")),
-            }
-        })
+        Box::pin(self.remove(path, true))
+    }
+
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.remove(dir, false))
     }
 
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {

@@ -246,12 +246,18 @@ impl RootDir {
 
     async fn archive_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let dir = self.table_dir(table);
-        for entry in file::list(fs, &dir).await? {
-            if entry.is_dir && region::is_encoded_name(&entry.name) {
-                self.archive_region(fs, table, &entry.name).await?;
-            }
+        let entries = file::list(fs, &dir).await?.into_iter();
+        let (regions, others): (Vec<_>, Vec<_>) =
+            entries.partition(|entry| entry.is_dir && region::is_encoded_name(&entry.name));
+        for region in regions {
+            self.archive_region(fs, table, &region.name).await?;
         }
-        fs.delete(&dir).await?;
+        for other in others {
+            fs.delete(&dir.join(&other.name)).await?;
+        }
+        // These calls may be late ones of a replaced master. If the next table of this name was
+        // created meanwhile, its regions must stay.
+        fs.delete_empty_dir(&dir).await?;
         match fs.sync_dir(&dir.parent()).await {
             Err(fs::Error::NotFound { .. }) => Ok(()), // The namespace's directory does not exist either.
             other => Ok(other?),

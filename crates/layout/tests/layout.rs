@@ -6,11 +6,13 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::pool::Pool;
 use base::testing::SeededRandom;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::local::LocalFs;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
@@ -142,6 +144,25 @@ async fn tables_are_created_listed_and_archived() {
         root.read_table_descriptor(&fs, &table_name()).await,
         Err(Error::Fs(fs::Error::NotFound { .. }))
     ));
+}
+
+/// A master that was replaced in the middle of the archival may complete its calls late, when the
+/// next table of this name exists.
+#[tokio::test(start_paused = true)]
+async fn a_late_archival_keeps_the_regions_of_the_next_table() {
+    let (fs, clock) = (MemoryFs::new(), base::testing::env(1).clock);
+    root().create_table(&fs, &table(), &regions()).await.unwrap();
+    let late = Rule::new(Fault::Delay(Duration::from_secs(10))).on(Operation::Delete);
+    let late = late.at(root().table_dir(&table_name()).as_str()).after(regions().len() as u64);
+    let faulty = Faulty::new(Arc::new(fs.clone()), Plan::new(clock).rule(late));
+    let next = RegionInfo { region_id: 5, ..regions()[0].clone() };
+    let replace = async {
+        root().archive_table(&fs, &table_name()).await.unwrap();
+        root().create_table(&fs, &table(), std::slice::from_ref(&next)).await.unwrap();
+    };
+    let (archived, ()) = tokio::join!(root().archive_table(&faulty, &table_name()), replace);
+    assert!(archived.is_err(), "the directory is not empty");
+    assert_eq!(root().list_regions(&fs, &table_name()).await.unwrap(), [next]);
 }
 
 #[tokio::test]

@@ -460,6 +460,10 @@ impl FileSystem for TieredFs {
         Box::pin(self.shared.delete(path))
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.shared.home.delete_empty_dir(dir)
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         Box::pin(async move {
             match self.shared.home.stat(path).await? {

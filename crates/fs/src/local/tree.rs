@@ -72,6 +72,13 @@ pub(super) fn delete(root: &OwnedFd, path: &FilePath) -> Result<()> {
     }
 }
 
+pub(super) fn delete_empty_dir(root: &OwnedFd, path: &FilePath) -> Result<()> {
+    match rustix::fs::unlinkat(root, os_path(path), AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(error_of(path, "delete", errno)),
+    }
+}
+
 fn delete_at(parent: impl AsFd, name: impl rustix::path::Arg + Copy, depth: usize) -> rustix::io::Result<()> {
     match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
         // Linux returns ISDIR, POSIX PERM.

@@ -54,7 +54,8 @@ impl Execution<'_> {
                 encode(Empty {})
             }
             "delete" => {
-                let result = self.names.files.delete(&call.decode::<DeleteRequest>()?.src, self.now_ms)?;
+                let DeleteRequest { src, recursive } = call.decode()?;
+                let result = self.names.files.delete(&src, recursive, self.now_ms)?;
                 encode(BoolResponse { result })
             }
             "addBlock" => self.add_block(call.decode()?),

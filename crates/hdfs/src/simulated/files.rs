@@ -7,6 +7,7 @@ use super::wire::Exception;
 pub(super) const NOT_FOUND: &str = "java.io.FileNotFoundException";
 pub(super) const IO: &str = "java.io.IOException";
 pub(super) const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";
+const NOT_EMPTY: &str = "org.apache.hadoop.fs.PathIsNotEmptyDirectoryException";
 const PARENT_NOT_DIRECTORY: &str = "org.apache.hadoop.fs.ParentNotDirectoryException";
 const INODES: &str = "/.reserved/.inodes/";
 /// The number of the type of storage of replicas without a policy.
@@ -300,14 +301,18 @@ impl Files {
         Ok(())
     }
 
-    /// Removes a path and everything below it. Returns whether it existed.
+    /// Removes a path and, if `recursive`, everything below it. Returns whether it existed.
     ///
     /// # Errors
-    /// If a parent is a file.
-    pub(super) fn delete(&mut self, path: &str, now_ms: u64) -> Result<bool, Exception> {
-        let Some(id) = self.find(path)?.map(|inode| inode.id).filter(|id| *id != ROOT) else {
+    /// If a parent is a file, or a directory has entries that are not to be removed.
+    pub(super) fn delete(&mut self, path: &str, recursive: bool, now_ms: u64) -> Result<bool, Exception> {
+        let Some(inode) = self.find(path)?.filter(|inode| inode.id != ROOT) else {
             return Ok(false);
         };
+        if !recursive && matches!(&inode.content, Content::Dir(entries) if !entries.is_empty()) {
+            return Err((NOT_EMPTY, format!("{path} is non empty")));
+        }
+        let id = inode.id;
         self.unlink(id, now_ms);
         self.remove(id);
         Ok(true)
@@ -356,7 +361,7 @@ impl Files {
             }
         }
         let (parent, name) = self.parent_of(dst)?;
-        self.delete(dst, now_ms)?;
+        self.delete(dst, true, now_ms)?;
         self.unlink(id, now_ms);
         if let Some(inode) = self.inodes.get_mut(&id) {
             (inode.parent, inode.name) = (parent, name.to_owned());

@@ -112,6 +112,9 @@ async fn files_are_written_and_found() {
     assert_eq!(names("").await, ["a", "c", "dir"]);
     assert_eq!(names("dir").await, ["below", "d"]);
     assert_eq!(read(&fs, "dir/d").await, data);
+    assert!(fs.delete_empty_dir(&FilePath::new("dir")).await.is_err());
+    fs.delete_empty_dir(&FilePath::new("dir/below")).await.unwrap();
+    assert_eq!(names("dir").await, ["d"]);
     fs.delete(&FilePath::new("dir")).await.unwrap();
     assert!(matches!(fs.open(&FilePath::new("dir/d")).await, Err(Error::NotFound { .. })));
     // The replicas are deleted with the next heartbeats.

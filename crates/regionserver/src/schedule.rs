@@ -7,7 +7,7 @@
 //!
 //! A region that repeats a request which is queued or running is not queued again. While all
 //! memstores together exceed the low mark, the largest one is flushed first, whichever region made
-//! the request. A failed flush is retried until it succeeds or the region is offline. Without the
+//! the request; one whose flush would wait for compactions comes later. A failed flush is retried until it succeeds or the region is offline. Without the
 //! retry, a full memstore would stay full: writes to it are refused, and only writes request
 //! flushes.
 
@@ -46,7 +46,7 @@ pub struct Schedule {
     flush_slots: Semaphore,
     // Encoded names of regions with a queued or running flush, or a pause before its retry.
     flushing: Mutex<HashSet<Arc<str>>>,
-    // The same without those that pause: they empty no memstore meanwhile.
+    // The same without those that pause or wait for compactions: they empty no memstore meanwhile.
     active_flushes: AtomicUsize,
     compactions: Arc<Compactions>,
     // Number of store checks so far.
@@ -163,15 +163,23 @@ impl Schedule {
         self.regions.get(region.encoded_name()).is_some_and(|online| Arc::ptr_eq(&online, region))
     }
 
-    /// The region with the largest memstore among those that are not being flushed.
+    /// The region whose flush frees most memory: the one with the largest memstore among those that
+    /// are not being flushed. One that would wait for compactions is chosen only if it has more than
+    /// twice the bytes of the others, as in HBase, and if few flushes wait.
     fn largest(&self) -> Option<Arc<Region>> {
         let flushing = lock(&self.flushing);
-        self.regions
-            .all()
-            .into_iter()
-            .filter(|region| !flushing.contains(region.encoded_name()))
-            .max_by_key(|region| region.memstore_bytes())
-            .filter(|region| region.memstore_bytes() > 0)
+        let is_idle = |region: &Arc<Region>| !flushing.contains(region.encoded_name());
+        let idle = self.regions.all().into_iter().filter(is_idle);
+        let (full, ready): (Vec<_>, Vec<_>) = idle.partition(|region| region.has_too_many_files());
+        let largest = |regions: Vec<Arc<Region>>| {
+            let not_empty = regions.into_iter().filter(|region| region.memstore_bytes() > 0);
+            not_empty.max_by_key(|region| region.memstore_bytes())
+        };
+        let (ready, full) = (largest(ready), largest(full));
+        let ready_bytes = ready.as_ref().map_or(0, |region| region.memstore_bytes());
+        let is_worth_waiting = |region: &Arc<Region>| region.memstore_bytes() / 2 > ready_bytes;
+        let may_wait = flushing.len() < CONCURRENT_FLUSHES_MAX;
+        full.filter(|region| may_wait && is_worth_waiting(region)).or(ready)
     }
 }
 
@@ -223,12 +231,15 @@ impl Schedule {
 
     /// Flushes a region once its stores have fewer files than the maximum, and fewer than the
     /// maximum number of flushes run. Returns whether it succeeded. The flush counts as active from
-    /// the request to the end of this call.
+    /// the request to the end of this call, except while it waits for compactions.
     async fn flush_in_slot(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
         // On a full disk compactions cannot reduce the number of files, so this flush does not wait
         // for them. One that waits takes no slot from regions that have room for more files.
-        if reason != FlushReason::Space {
+        if reason != FlushReason::Space && region.has_too_many_files() {
+            self.active_flushes.fetch_sub(1, Relaxed);
+            self.flush_largest_under_pressure(region);
             region.wait_for_fewer_files().await;
+            self.active_flushes.fetch_add(1, Relaxed);
         }
         let slot = self.flush_slots.acquire().await;
         let flushed = self.flush_one(region, reason).await;

@@ -159,6 +159,42 @@ fn flushes_that_fail_keep_no_other_region_from_being_flushed() {
 }
 
 #[test]
+fn flushes_that_wait_for_compactions_keep_no_other_region_from_being_flushed() {
+    run(async {
+        let mut world = world().await;
+        world.schedule.compactions().switch(false);
+        let mut options = RegionOptions::default();
+        options.compaction.settings.blocking_files = 1;
+        world.services.options = Arc::new(options);
+        // One more than can be flushed at the same time.
+        let mut full = Vec::new();
+        for table in ["full1", "full2", "full3"] {
+            full.push(open(&world.services, table).await);
+        }
+        for region in &full {
+            world.regions.insert(region.clone());
+            for row in ["a", "b"] {
+                put(region, row).await;
+                region.flush().await.unwrap();
+            }
+            put(region, "a").await;
+        }
+        for region in &full[..2] {
+            world.schedule.request_flush(region, FlushReason::Size);
+        }
+        world.env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.schedule.flushes(), 2, "they wait");
+        world.put("a").await;
+        world.schedule.request_flush(&full[0], FlushReason::Pressure);
+        world.env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.unflushed_bytes(), 0, "this region has room for another file");
+        world.schedule.request_flush(&full[0], FlushReason::Pressure);
+        world.env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(world.schedule.flushes(), 2, "enough flushes wait");
+    });
+}
+
+#[test]
 fn an_offline_region_is_not_flushed() {
     run(async {
         let world = world().await;

@@ -94,7 +94,6 @@ impl Connections for Direct {
 
 /// How the two roles call each other.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code, reason = "each test program uses one way")]
 pub enum Calls {
     /// By method calls, as in one process.
     Direct,
@@ -386,7 +385,7 @@ fn process(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir, name: ServerName
 /// The services of a server as the master calls them.
 fn services(server: &Arc<RegionServer>) -> Services {
     let admin = Arc::new(Admin(server.clone()));
-    let admin: Arc<dyn AdminService> = match crate::CALLS {
+    let admin: Arc<dyn AdminService> = match crate::calls() {
         Calls::Direct => admin,
         Calls::Encoded => Arc::new(Remote(Encoded::Admin(admin))),
     };
@@ -396,7 +395,7 @@ fn services(server: &Arc<RegionServer>) -> Services {
 
 /// The service of the master as region servers call it.
 fn status(master: &Arc<Master>) -> Arc<dyn RegionServerStatusService> {
-    match crate::CALLS {
+    match crate::calls() {
         Calls::Direct => master.clone(),
         Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
     }

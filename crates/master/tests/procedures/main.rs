@@ -22,8 +22,30 @@ mod power;
 mod snapshots;
 mod splits;
 
+use std::process::Command;
+
 use cluster::Calls;
 pub use power::*;
 
-/// The test program `procedures_encoded` runs the same tests with encoded calls.
-pub const CALLS: Calls = Calls::Direct;
+/// An environment variable that is set in the process of the tests with encoded calls.
+const ENCODED_CALLS: &str = "GRAMPUS_TEST_ENCODED_CALLS";
+
+/// How the roles call each other in this process.
+pub fn calls() -> Calls {
+    match std::env::var_os(ENCODED_CALLS) {
+        None => Calls::Direct,
+        Some(_) => Calls::Encoded,
+    }
+}
+
+/// Repeats the other tests of this program in a process whose roles call each other as if they were
+/// separate processes.
+#[test]
+fn all_tests_pass_with_encoded_calls() {
+    let program = std::env::current_exe().unwrap();
+    let others = ["--skip", "all_tests_pass_with_encoded_calls"];
+    let output = Command::new(program).args(others).env(ENCODED_CALLS, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains(" 0 failed") && !text.contains(" 0 passed"), "{text}");
+}

@@ -160,7 +160,8 @@ async fn a_late_archival_keeps_the_regions_of_the_next_table() {
         root().archive_table(&fs, &table_name()).await.unwrap();
         root().create_table(&fs, &table(), std::slice::from_ref(&next)).await.unwrap();
     };
-    let (archived, ()) = tokio::join!(root().archive_table(&faulty, &table_name()), replace);
+    let (root_dir, name) = (root(), table_name());
+    let (archived, ()) = tokio::join!(root_dir.archive_table(&faulty, &name), replace);
     assert!(archived.is_err(), "the directory is not empty");
     assert_eq!(root().list_regions(&fs, &table_name()).await.unwrap(), [next]);
 }

@@ -3,9 +3,9 @@
 //!   exercise URL KEY=VALUE... -- SUITE
 //!
 //! Suites: `contract`; `commits COUNT visible|disk`; `faults kill|freeze|fill|slow RUNS COMMITS`;
-//! `stores kill|freeze RUNS`; `zombies RUNS`; `failover COMMITS`; `safe-mode`; `quota`. The program
-//! requests faults by lines `DO ACTION NODE` on its standard output, and reads a line of its
-//! standard input when one is done. It ends with code 0 if all checks passed.
+//! `stores kill|freeze RUNS`; `restart RUNS`; `zombies RUNS`; `failover COMMITS`; `safe-mode`;
+//! `quota`. The program requests faults by lines `DO ACTION NODE` on its standard output, and reads
+//! a line of its standard input when one is done. It ends with code 0 if all checks passed.
 
 #![allow(clippy::unwrap_used, reason = "a check of this program fails by a panic")]
 
@@ -50,6 +50,7 @@ async fn run(env: Env, options: HdfsOptions, suite: &[String]) {
         "commits" => commits(&env, &fs, number(1), &suite[2]).await,
         "faults" => faults(&env, &options, &suite[1], number(2), number(3)).await,
         "stores" => stores(&env, options, &suite[1], number(2)).await,
+        "restart" => restart(&env, &fs, number(1)).await,
         "zombies" => zombies(&env, &fs, &options, number(1)).await,
         "failover" => failover(&env, &fs, number(1)).await,
         "safe-mode" => safe_mode(&env, &fs).await,
@@ -426,6 +427,29 @@ async fn stores(env: &Env, mut options: HdfsOptions, kind: &str, runs: usize) {
         assert!(read_all(fs, &file).await == bytes, "run {run}: an old replica is not read");
     }
     Times(times).print(&format!("longest operation on a store file, {kind}"));
+}
+
+/// Commits wait while all DataNodes are restarted.
+async fn restart(env: &Env, fs: &HdfsFileSystem, runs: usize) {
+    const DOWN: Duration = Duration::from_secs(10);
+    /// After the first log. A server ends if it cannot write to any of these.
+    const NEW_LOGS_MAX: usize = 3;
+    let mut times = Vec::new();
+    for run in 0..runs as u64 {
+        let mut logs = Logs::start(env, fs, "restart", SyncLevel::Visible).await;
+        logs.commit(&content(run, 1000)).await;
+        (0..DATANODES).for_each(|node| request("kill", node));
+        (0..DATANODES).for_each(|_| await_done());
+        let bytes = content(run, 2000);
+        let mut commit = Box::pin(logs.commit(&bytes));
+        assert!(env.timeout(DOWN, &mut commit).await.is_none(), "no DataNode runs");
+        (0..DATANODES).for_each(|node| request("start", node));
+        times.push(commit.await);
+        (0..DATANODES).for_each(|_| await_done());
+        assert!(logs.count <= 1 + NEW_LOGS_MAX, "{} logs", logs.count);
+        logs.verify().await;
+    }
+    Times(times).print("commits while all DataNodes are restarted");
 }
 
 async fn zombies(env: &Env, fs: &HdfsFileSystem, options: &HdfsOptions, runs: usize) {

@@ -1,5 +1,6 @@
 //! A file that is being written: its lease, its blocks, and what happens when a block fails.
 
+mod attempts;
 mod recovery;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
 use tracing::{debug, info, warn};
 
+use self::attempts::Attempts;
 use crate::block::{AckLimits, BlockFault, BlockWriter, Shape};
 use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
@@ -41,8 +43,6 @@ const UNBUFFERED_BYTES: usize = PACKET_DATA_MAX;
 const SEND_BYTES: usize = 1 << 20;
 /// Packets that may be unacknowledged when no sync is required.
 const WINDOW_PACKETS: usize = 64;
-/// Attempts to find DataNodes for a block.
-const SETUP_ATTEMPTS: usize = 8;
 /// A block is created on fewer DataNodes only if no others respond.
 const REPLICAS_MIN: usize = 2;
 /// How long a DataNode that failed is not used for a block that has [`REPLICAS_MIN`] others. Less
@@ -474,43 +474,51 @@ impl OpenFile {
     async fn next_block(&mut self) -> Result<()> {
         // A later sync covers only the block that is then open.
         self.end_block(true).await?;
-        let mut last_fault = String::new();
+        let clock = self.shared.env.clock.clone();
+        let mut attempts = Attempts::begin(self.access, &self.shared.limits, clock.monotonic());
         // The DataNodes that failed during this setup.
         let mut failed = Vec::new();
         let mut shape = match self.access {
             AccessPattern::Log => Shape::FanOut,
             AccessPattern::Data => Shape::Pipeline,
         };
-        for _ in 0..SETUP_ATTEMPTS {
+        loop {
             let located = self.place_block(&mut failed).await?;
-            match self.open_block(&located, shape).await {
+            let fault = match self.open_block(&located, shape, attempts.limit()).await {
                 Ok(block) => {
                     self.report_replicas(&block);
                     self.block = Some(block);
                     self.is_confirmed = false;
                     return Ok(());
                 }
-                Err(fault) => {
-                    info!(path = %self.path, reason = %fault.what, "cannot set up a block; retrying");
-                    self.suspect(&fault);
-                    if fault.nodes.is_empty() {
-                        // One connection to each node shows which one does not respond.
-                        shape = Shape::FanOut;
-                    }
-                    failed.extend(fault.nodes);
-                    last_fault = fault.what;
-                    self.abandon_block(&located).await?;
-                }
+                Err(fault) => fault,
+            };
+            info!(path = %self.path, reason = %fault.what, "cannot set up a block; retrying");
+            self.suspect(&fault);
+            if fault.nodes.is_empty() {
+                // One connection to each node shows which one does not respond.
+                shape = Shape::FanOut;
+            }
+            // A log that was fenced ends here.
+            self.abandon_block(&located).await?;
+            let (faulty, nodes) = (fault.nodes.len(), located.locs.len());
+            let Some(pause) = attempts.record_failure(faulty, nodes, clock.monotonic()) else {
+                let (count, what) = (attempts.failed(), fault.what);
+                let message = format!("{count} attempts failed, the last one because of {what}");
+                return Err(Error::io(&self.path, "set up a block", message));
+            };
+            failed.extend(fault.nodes);
+            if !pause.is_zero() {
+                clock.sleep(pause).await;
             }
         }
-        let message = format!("{SETUP_ATTEMPTS} attempts failed, the last one because of {last_fault}");
-        Err(Error::io(&self.path, "set up a block", message))
     }
 
     async fn open_block(
         &mut self,
         located: &LocatedBlock,
         shape: Shape,
+        limit: Duration,
     ) -> std::result::Result<BlockWriter, BlockFault> {
         let target = Target {
             block: &located.b,
@@ -521,8 +529,7 @@ impl OpenFile {
             by_hostname: self.shared.settings.by_hostname,
             stage: Stage::Create,
         };
-        let (env, limit) = (&self.shared.env, self.shared.limits.setup);
-        BlockWriter::open(env, located, &target, (self.access, shape), limit).await
+        BlockWriter::open(&self.shared.env, located, &target, (self.access, shape), limit).await
     }
 
     /// The replicas that the current block lacks since its beginning.
@@ -575,18 +582,22 @@ impl OpenFile {
         infos
     }
 
-    /// Permits one more DataNode, those that `failed` during this setup last. Returns whether there
+    /// Permits more DataNodes, those that `failed` during this setup last. Returns whether there
     /// was one.
-    fn permit_one(&self, failed: &mut Vec<Node>) -> bool {
-        let now = self.shared.env.clock.monotonic();
-        if self.shared.suspects.forget_oldest(failed, Duration::ZERO, now) {
+    ///
+    /// A log permits all that failed at the same time: if they have been restarted, it gets all its
+    /// replicas.
+    fn permit_more(&self, failed: &mut Vec<Node>) -> bool {
+        let (suspects, now) = (&self.shared.suspects, self.shared.env.clock.monotonic());
+        if suspects.forget_oldest(failed, Duration::ZERO, now) {
             return true;
         }
-        if failed.is_empty() {
-            return false;
-        }
-        self.shared.suspects.forget(&failed.remove(0));
-        true
+        let permitted = match self.access {
+            AccessPattern::Log => failed.len(),
+            AccessPattern::Data => failed.len().min(1),
+        };
+        failed.drain(..permitted).for_each(|node| suspects.forget(&node));
+        permitted > 0
     }
 
     async fn add_block(&mut self, failed: &mut Vec<Node>) -> Result<LocatedBlock> {
@@ -606,7 +617,7 @@ impl OpenFile {
                 Ok(AddBlockResponse { block }) => return Ok(block),
                 Err(failure) => failure,
             };
-            if failure.means_no_datanode() && self.permit_one(failed) {
+            if failure.means_no_datanode() && self.permit_more(failed) {
                 continue;
             }
             let waited = clock.monotonic().saturating_sub(began);

@@ -50,6 +50,9 @@ pub struct Limits {
     pub namenode: Duration,
     /// For the connection to a DataNode and its response to the setup of a block.
     pub setup: Duration,
+    /// For DataNodes that can store a block of a log. Until then, attempts to set it up are
+    /// repeated.
+    pub log_setup: Duration,
     /// For the acknowledgement of a log's bytes by the first DataNode.
     pub log_ack: Duration,
     /// For the acknowledgement of a log's bytes by the other DataNodes, after that by the first
@@ -70,6 +73,7 @@ impl Default for Limits {
             call: Duration::from_secs(5),
             namenode: Duration::from_secs(300),
             setup: Duration::from_secs(1),
+            log_setup: Duration::from_secs(60),
             log_ack: Duration::from_secs(2),
             log_laggard: Duration::from_millis(300),
             data_ack: Duration::from_secs(30),

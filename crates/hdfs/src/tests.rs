@@ -431,14 +431,70 @@ async fn a_log_is_on_two_datanodes_although_two_of_three_were_late() {
 async fn no_datanode_is_avoided_if_all_were_late() {
     let cluster = Cluster::start(3).await;
     cluster.datanodes.iter().for_each(|node| node.set(Behavior::Frozen));
-    let (env, nodes) = (cluster.env.clone(), cluster.datanodes.clone());
-    cluster.env.spawn(base::env::TaskClass::Service, async move {
-        env.clock.sleep(Duration::from_millis(1500)).await;
-        nodes.iter().for_each(|node| node.set(Behavior::Good));
-    });
+    set_all_after(&cluster, Duration::from_millis(1500), Behavior::Good);
     let mut log = cluster.log("log").await;
     commit(&mut log, "one").await.unwrap();
     assert!(cluster.datanodes.iter().all(|node| node.bytes() == b"one"));
+}
+
+/// Sets the behavior of all DataNodes after a time.
+fn set_all_after(cluster: &Cluster, time: Duration, behavior: Behavior) {
+    let (env, nodes) = (cluster.env.clone(), cluster.datanodes.clone());
+    cluster.env.spawn(base::env::TaskClass::Service, async move {
+        env.clock.sleep(time).await;
+        nodes.iter().for_each(|node| node.set(behavior.clone()));
+    });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_waits_while_all_datanodes_are_restarted() {
+    const RESTART: Duration = Duration::from_secs(20);
+    for behavior in [Behavior::Dead, Behavior::Frozen] {
+        let cluster = Cluster::start(3).await;
+        let mut log = cluster.log("log.1").await;
+        commit(&mut log, "one").await.unwrap();
+        cluster.datanodes.iter().for_each(|node| node.set(behavior.clone()));
+        commit(&mut log, "two").await.unwrap_err();
+        set_all_after(&cluster, RESTART, Behavior::Good);
+        let began = cluster.env.clock.monotonic();
+        let mut log = cluster.log("log.2").await;
+        let took = cluster.env.clock.monotonic() - began;
+        assert!(took >= RESTART && took < RESTART + Duration::from_secs(9), "{behavior:?}: {took:?}");
+        commit(&mut log, "two").await.unwrap();
+        assert!(
+            cluster.datanodes.iter().all(|node| node.bytes() == b"two"),
+            "{behavior:?}: it has all replicas"
+        );
+        assert!(cluster.namenode.calls_of("addBlock").len() < 50, "the NameNode is not overloaded");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_waits_for_a_datanode_for_a_limited_time() {
+    let cluster = Cluster::start(3).await;
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    let began = cluster.env.clock.monotonic();
+    let failed = cluster.fs.create(&FilePath::new("log"), AccessPattern::Log).await.err().unwrap();
+    let took = cluster.env.clock.monotonic() - began;
+    let limit = Limits::default().log_setup;
+    assert!(took >= limit && took < limit + Duration::from_secs(3), "{took:?}");
+    assert!(matches!(failed, Error::Io { .. }), "{failed}: the log does not wait for space");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_is_fenced_waits_for_no_datanode() {
+    let cluster = Cluster::start(3).await;
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    let fence_after = Duration::from_secs(10);
+    let (env, namenode) = (cluster.env.clone(), cluster.namenode.clone());
+    cluster.env.spawn(base::env::TaskClass::Service, async move {
+        env.clock.sleep(fence_after).await;
+        namenode.state.lock().unwrap().paths.get_mut("/hbase/log").unwrap().holder = None;
+    });
+    let began = cluster.env.clock.monotonic();
+    let failed = cluster.fs.create(&FilePath::new("log"), AccessPattern::Log).await.err().unwrap();
+    assert!(fs::shared::is_taken_over(&failed), "{failed}");
+    assert!(cluster.env.clock.monotonic() - began < fence_after + Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]

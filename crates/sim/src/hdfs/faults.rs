@@ -15,6 +15,8 @@ pub enum HdfsFault {
     KillDataNode,
     /// Two DataNodes are killed.
     KillTwoDataNodes,
+    /// All DataNodes are killed.
+    KillDataNodes,
     /// The machine of a DataNode loses power.
     PowerOffDataNode,
     /// A DataNode is paused.
@@ -49,9 +51,10 @@ pub enum HdfsFault {
     KillNameNodes,
 }
 
-const FAULTS: [HdfsFault; 18] = [
+const FAULTS: [HdfsFault; 19] = [
     HdfsFault::KillDataNode,
     HdfsFault::KillTwoDataNodes,
+    HdfsFault::KillDataNodes,
     HdfsFault::PowerOffDataNode,
     HdfsFault::PauseDataNode,
     HdfsFault::PartitionDataNode,
@@ -89,6 +92,9 @@ impl SimHdfs {
             HdfsFault::KillTwoDataNodes => {
                 datanode.crash(Crash::Process);
                 self.datanodes[random.index(self.datanodes.len())].crash(Crash::Process);
+            }
+            HdfsFault::KillDataNodes => {
+                self.datanodes.iter().for_each(|datanode| datanode.crash(Crash::Process));
             }
             HdfsFault::PowerOffDataNode => self.power_off(datanode),
             HdfsFault::PauseDataNode => datanode.pause(),

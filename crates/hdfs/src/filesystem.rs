@@ -128,15 +128,18 @@ impl HdfsFileSystem {
         if from == to && failure.is("FileAlreadyExistsException") {
             return Ok(());
         }
-        let [source, target] = [self.file_info(from).await?, self.file_info(to).await?];
         let is_dir = |status: &generated::FileStatus| status.file_type == DIRECTORY;
+        let source = self.file_info(from).await?;
+        if failure.is("FileAlreadyExistsException") && !source.as_ref().is_some_and(is_dir) {
+            // HDFS never replaces a directory with a file.
+            let replaced = self.try_rename(from, to, true).await;
+            return replaced.map_err(|failure| failure.at(from, "rename"));
+        }
+        let target = self.file_info(to).await?;
         if target.is_some() && source.iter().chain(&target).any(is_dir) {
             return Err(Error::AlreadyExists { path: to.clone() });
         }
-        if !failure.is("FileAlreadyExistsException") {
-            return Err(failure.at(from, "rename"));
-        }
-        self.try_rename(from, to, true).await.map_err(|failure| failure.at(from, "rename"))
+        Err(failure.at(from, "rename"))
     }
 
     async fn listing(&self, dir: &FilePath, need_location: bool) -> Result<Vec<generated::FileStatus>> {

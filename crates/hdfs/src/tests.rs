@@ -696,7 +696,10 @@ async fn rename_replaces_files_only() {
     }
     cluster.fs.make_dirs(&path("dir")).await.unwrap();
     cluster.fs.make_dirs(&path("dir2")).await.unwrap();
+    let calls = |methods: [&str; 2]| methods.map(|method| cluster.namenode.calls_of(method).len());
+    let [renames, stats] = calls(["rename2", "getFileInfo"]);
     cluster.fs.rename(&path("a"), &path("b")).await.unwrap();
+    assert_eq!(calls(["rename2", "getFileInfo"]), [renames + 2, stats + 1]);
     assert_eq!(cluster.fs.stat(&path("a")).await.unwrap(), None);
     for (from, to) in [("b", "dir"), ("dir", "b"), ("dir", "dir2")] {
         let failed = cluster.fs.rename(&path(from), &path(to)).await.unwrap_err();

@@ -367,8 +367,13 @@ impl Namespace {
         if !self.paths.contains_key(&request.src) || !self.paths.contains_key(&parent(&request.dst)) {
             return Err((NOT_FOUND, request.src));
         }
-        if self.paths.contains_key(&request.dst) && !request.overwrite_dest {
-            return Err((EXISTS, request.dst));
+        if let Some(target) = self.paths.get(&request.dst) {
+            if target.is_dir != self.paths[&request.src].is_dir {
+                return Err(("java.io.IOException", "they must both be directories".to_owned()));
+            }
+            if !request.overwrite_dest {
+                return Err((EXISTS, request.dst));
+            }
         }
         let moved = self.paths.remove(&request.src).unwrap();
         self.paths.insert(request.dst, moved);

@@ -56,6 +56,9 @@ use crate::volumes;
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
 /// The pause between checks of leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
+/// [`record_age`](wal::LogOptions::record_age) of the logs on a file system that other machines
+/// provide. There, a record costs several calls and a block.
+const REMOTE_RECORD_AGE: Duration = Duration::from_secs(60);
 /// The shortest pause between checks of the quota table for changes.
 const QUOTA_CHECK_MIN: Duration = Duration::from_millis(100);
 /// The pause between checks whether stores need a compaction
@@ -282,6 +285,7 @@ impl RegionServer {
                 roll_period: Some(options.log_roll_period),
                 instruments: Some(log_instruments.clone()),
                 record: Some(record.clone()),
+                record_age: if disk.is_remote { REMOTE_RECORD_AGE } else { Duration::ZERO },
                 durability: options.log_durability,
                 storage_policy: options.region.storage.log.clone(),
                 ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())

@@ -8,7 +8,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use base::env::Clock;
 use fs::{FilePath, FileSystem};
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, info, warn};
@@ -29,13 +31,14 @@ pub(crate) enum Job {
     /// Sets the directory to which a damaged log of an earlier run is moved when it is no longer
     /// needed, instead of to the archive. The fields are the log and the directory.
     MoveTo(FilePath, FilePath),
-    /// Records which logs are retained.
+    /// Records which logs are retained, if the record is outdated.
     Record,
     /// Responds when all earlier jobs are done.
     Drain(oneshot::Sender<()>),
 }
 
 pub(crate) struct Housekeeper {
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) fs: Arc<dyn FileSystem>,
     pub(crate) retention: Arc<Mutex<LogRetention>>,
     pub(crate) dir: FilePath,
@@ -46,8 +49,11 @@ pub(crate) struct Housekeeper {
     pub(crate) destinations: HashMap<FilePath, FilePath>,
     // The file that records the retained logs.
     pub(crate) record: Option<FilePath>,
-    // The content of the file `record`.
+    // Age at which the lengths in it are updated.
+    pub(crate) record_age: Duration,
+    // The content of the file `record`, and when it was written, on the monotonic clock.
     pub(crate) recorded: Vec<RecordedLog>,
+    pub(crate) recorded_at: Duration,
 }
 
 impl Housekeeper {
@@ -110,16 +116,17 @@ impl Housekeeper {
         self.record_logs().await;
     }
 
-    /// Records which logs are retained. A failure is only logged, because the record only helps to
-    /// detect damage.
+    /// Records which logs are retained, if the record is outdated. A failure is only logged,
+    /// because the record only helps to detect damage.
     async fn record_logs(&mut self) {
         let Some(path) = &self.record else { return };
-        let logs = locked(&self.retention).records();
-        if logs == self.recorded {
+        let (logs, now) = (locked(&self.retention).records(), self.clock.monotonic());
+        let is_old = now >= self.recorded_at + self.record_age;
+        if logs == self.recorded || !is_old && record::is_same_set(&logs, &self.recorded) {
             return;
         }
         match record::write(&*self.fs, path, &logs).await {
-            Ok(()) => self.recorded = logs,
+            Ok(()) => (self.recorded, self.recorded_at) = (logs, now),
             Err(error) => debug!(%path, %error, "cannot record which logs are retained"),
         }
     }

@@ -18,7 +18,7 @@ use crate::retention::{OldLog, OldLogAction, locked};
 use crate::shared::{Command, Shared};
 use crate::{Edit, Error, Result};
 
-/// Interval at which the record of the retained log files is updated.
+/// Interval at which is checked whether the record of the retained log files must be updated.
 const RECORD_PERIOD: Duration = Duration::from_secs(1);
 
 /// Statistics of a log: its current state, and counts since the start.
@@ -79,6 +79,7 @@ impl Log {
             .unwrap_or_else(|| Arc::new(Instruments::begin(env.clock.monotonic())));
         let shared = Arc::new(Shared::new(jobs, instruments));
         let housekeeper = Housekeeper {
+            clock: env.clock.clone(),
             fs: fs.clone(),
             retention: shared.retention.clone(),
             dir: options.dir.clone(),
@@ -86,7 +87,9 @@ impl Log {
             failed_moves: Vec::new(),
             destinations: HashMap::new(),
             record: options.record.clone(),
+            record_age: options.record_age,
             recorded: Vec::new(),
+            recorded_at: Duration::ZERO,
         };
         let has_record = options.record.is_some();
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;

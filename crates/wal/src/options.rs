@@ -33,6 +33,9 @@ pub struct LogOptions {
     /// Path of the file that lists the retained log files (see [`crate::record`]). `None`: there is
     /// no such file.
     pub record: Option<FilePath>,
+    /// Age at which recorded lengths are updated. It is checked once a second. A change of the set
+    /// of log files is recorded at the next check.
+    pub record_age: Duration,
     /// The storage policy of `dir`, on storage with policies. `None` leaves it as it is.
     pub storage_policy: Option<Arc<str>>,
     /// Metrics, which several logs can share. `None`: new ones.
@@ -53,6 +56,7 @@ impl LogOptions {
             group_bytes: 1 << 20,
             durability: SyncLevel::Disk,
             record: None,
+            record_age: Duration::ZERO,
             storage_policy: None,
             instruments: None,
         }

@@ -1,10 +1,11 @@
 //! A record of the logs that a server retains. With it, the next start detects a log that is
 //! missing or shorter than recorded, even if no other log states its length.
 //!
-//! It is a small text file, rewritten about once a second while the log grows, and not synced. It
-//! detects damaged, truncated and deleted logs. After a power loss the record may be missing too.
-//! The recorded lengths were durable when the record was written. So an old record is never wrong,
-//! but may detect less.
+//! It is a small text file, rewritten about a second after the set of logs has changed, and not
+//! synced. While a log grows, it is also rewritten when the lengths have the age
+//! [`record_age`](crate::LogOptions::record_age). It detects damaged, truncated and deleted logs.
+//! After a power loss the record may be missing too. The recorded lengths were durable when the
+//! record was written. So an old record is never wrong, but may detect less.
 //!
 //! ```text
 //! grampus logs 1
@@ -30,6 +31,11 @@ pub struct RecordedLog {
     pub path: FilePath,
     /// Its durable length.
     pub bytes: u64,
+}
+
+/// Whether these are the same logs. Their lengths may differ.
+pub(crate) fn is_same_set(one: &[RecordedLog], other: &[RecordedLog]) -> bool {
+    one.iter().map(|log| &log.path).eq(other.iter().map(|log| &log.path))
 }
 
 /// Writes a record that replaces the existing one.

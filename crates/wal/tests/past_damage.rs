@@ -155,6 +155,34 @@ async fn logs_are_recorded_and_a_log_that_lost_its_end_is_shorter() {
     assert!(zeroed.stat(&path).await.unwrap().is_some());
 }
 
+#[tokio::test(start_paused = true)]
+async fn recorded_lengths_may_be_old_but_the_set_of_logs_is_current() {
+    const AGE: Duration = Duration::from_secs(60);
+    let env = testing::env(5);
+    let memory = MemoryFs::new();
+    let record = FilePath::new("logs/record");
+    let options = wal::LogOptions { record: Some(record.clone()), record_age: AGE, ..options() };
+    let (log, _) = start(&env, Arc::new(memory.clone()), options).await;
+    let acks = Acks::new();
+    let recorded_after = async |seq_id: u64, time: Duration| -> Vec<u64> {
+        log.append(edit(&region_name(1), seq_id, &[7; 100], &acks));
+        acks.wait(seq_id as usize).await;
+        env.clock.sleep(time).await;
+        let recorded = wal::record::read(&memory, &record).await.unwrap();
+        recorded.iter().map(|log| log.bytes).collect()
+    };
+    let first = recorded_after(1, Duration::from_secs(3)).await;
+    assert_eq!(recorded_after(2, Duration::from_secs(3)).await, first, "the lengths are not old yet");
+    let second = recorded_after(3, AGE).await;
+    assert!(second[0] > first[0], "{second:?} {first:?}");
+    log.append(edit(&region_name(1), 4, &[7; 100], &acks));
+    log.roll().await.unwrap();
+    env.clock.sleep(Duration::from_secs(2)).await;
+    let recorded = wal::record::read(&memory, &record).await.unwrap();
+    let (_, tail) = read_all(&memory, &recorded[0].path).await.unwrap();
+    assert_eq!((recorded.len(), recorded[0].bytes), (2, tail.end), "a new log is recorded soon");
+}
+
 #[tokio::test]
 async fn malformed_cells_of_a_log_without_checksums_are_found() {
     let (whole, path) = (include_bytes!("vectors/wal-plain.wal"), FilePath::new("WALs/s/log"));

@@ -312,6 +312,7 @@ impl Committer {
             // Other disks may be full too. When the last one is, the error is another one.
             failures += usize::from(!matches!(failure, fs::Error::VolumeFull { .. }));
             warn!(error = %failure, edits = group.len(), "cannot write to a log file; retrying in a new one");
+            self.record_failed_group(group);
             let written = match self.abandon_file().await {
                 Ok(()) => self.write_when_space(group).await,
                 Err(error) => Err(error),
@@ -421,6 +422,17 @@ impl Committer {
         }
         drop(retention);
         self.shared.instruments.record_group(logged, bytes, took);
+    }
+
+    /// Records a group whose write failed. A later replay may find its edits in the open file, so
+    /// closes that make them outdated are still needed.
+    fn record_failed_group(&self, group: &[Edit]) {
+        let mut retention = locked(&self.shared.retention);
+        for edit in group.iter().filter(|edit| edit.logged && fits_entry(edit)) {
+            if !marker::is_marker(&edit.cells) {
+                retention.record_failed(&edit.region);
+            }
+        }
     }
 
     fn notify(&self, group: &[Edit], outcome: Result<()>) {

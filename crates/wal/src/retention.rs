@@ -157,6 +157,12 @@ impl LogRetention {
         written.has_edits = true;
     }
 
+    /// Records that the open log may have an edit of `region` whose write failed. It is written to
+    /// the next log too, so no flush needs this one.
+    pub(crate) fn record_failed(&mut self, region: &Arc<str>) {
+        self.in_open_log(region).has_edits = true;
+    }
+
     /// Records that the close of `region` was written to the open log.
     pub(crate) fn record_close(&mut self, region: &Arc<str>) {
         self.in_open_log(region).is_closed = true;

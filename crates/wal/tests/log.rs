@@ -597,6 +597,33 @@ async fn a_close_stays_as_long_as_the_edits_before_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_close_stays_as_long_as_edits_before_it_that_were_not_acknowledged() {
+    let env = testing::env(15);
+    let memory = MemoryFs::new();
+    let disk = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let (log, _) = start(&env, Arc::new(disk.clone()), options()).await;
+    let (acks, cold, closed) = (Acks::new(), region_name(1), region_name(2));
+    log.append(edit(&cold, 1, b"value", &acks));
+    acks.wait(1).await;
+    // The edit is in the first log and, acknowledged, in the second one.
+    disk.add(Rule::new(Fault::FailAfter).on(Operation::Sync).times(1));
+    log.append(edit(&closed, 2, b"value", &acks));
+    acks.wait(2).await;
+    log.append(Edit { cells: close_cells(&closed, 3), ..edit(&closed, 3, b"", &acks) });
+    acks.wait(3).await;
+    log.forget_region(&closed);
+    log.roll().await.unwrap();
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!((acks.committed(), log.statistics().failures), (vec![1, 2, 3], 1));
+    let retained = logs(&memory, "WALs/s").await;
+    assert_eq!(retained.len(), 3);
+    assert!(read_all(&memory, &retained[0]).await.unwrap().0.iter().any(|entry| entry.key.seq_id == 2));
+    log.record_flush(&cold, 1);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await, retained[2..]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_long_entry_of_a_region_is_read_in_few_pieces() {
     let env = testing::env(13);
     let memory = MemoryFs::new();

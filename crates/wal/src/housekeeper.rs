@@ -138,10 +138,15 @@ impl Housekeeper {
 
     async fn move_one(&self, path: &FilePath) -> fs::Result<()> {
         let to = self.destination(path);
-        if *to != self.archive_dir {
-            self.fs.make_dirs(to).await?;
+        let target = to.join(path.name());
+        match self.fs.rename(path, &target).await {
+            // The directory is missing, and not the log.
+            Err(fs::Error::NotFound { path: missing }) if missing != *path => {
+                self.fs.make_dirs(to).await?;
+                self.fs.rename(path, &target).await?;
+            }
+            renamed => renamed?,
         }
-        self.fs.rename(path, &to.join(path.name())).await?;
         self.fs.sync_dir(to).await?;
         let parent = path.parent();
         self.fs.sync_dir(&parent).await?;

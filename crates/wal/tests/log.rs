@@ -564,6 +564,23 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
 /// A log that another region needs has edits of a region that was closed later. The close is needed
 /// as long as these edits: they may be of a family that was deleted.
 #[tokio::test(start_paused = true)]
+async fn a_missing_archive_directory_is_created() {
+    let env = testing::env(15);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    let acks = Acks::new();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    log.roll().await.unwrap();
+    let path = logs(&memory, "WALs/s").await.remove(0);
+    memory.delete(&options().archive_dir).await.unwrap();
+    log.record_flush(&region_name(1), 1);
+    env.clock.sleep(Duration::from_secs(1)).await;
+    assert_eq!(logs(&memory, "WALs/s").await.len(), 1);
+    assert_eq!(logs(&memory, "oldWALs").await, [options().archive_dir.join(path.name())]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_close_stays_as_long_as_the_edits_before_it() {
     let env = testing::env(15);
     let memory = MemoryFs::new();

@@ -8,9 +8,9 @@
 //! * A new file's header and name are durable before any edit in the file is reported as committed.
 //! * If the writes to a few new files fail too, the log stops: the group and all later edits fail.
 //!   It stops at once if another process has taken over the log.
-//! * The next file of a roll that is not necessary yet is created in the background
-//!   ([`next_file`](crate::next_file)). Its header is written when the old file is replaced,
-//!   because it states where that one ends.
+//! * The next file of a roll that is requested, or is not necessary yet, is created in the
+//!   background ([`next_file`](crate::next_file)). Its header is written when the old file is
+//!   replaced, because it states where that one ends.
 //! * A file that lacks replicas is replaced after a while, because replicas are created only for a
 //!   new file.
 //! * A full disk is not a failure. The edits of the group are already in memstores, so the group
@@ -25,6 +25,7 @@ use base::env::Env;
 use bytes::Bytes;
 use fs::shared::is_taken_over;
 use fs::{AccessPattern, FilePath, FileSystem, FileWriter, SyncLevel};
+use tokio::sync::oneshot;
 use tracing::{error, info, warn};
 
 use crate::entry::CELLS_LEN_MAX;
@@ -73,8 +74,10 @@ pub(crate) struct Committer {
     on_fatal: Arc<dyn Fn(&Error) + Send + Sync>,
     state: State,
     group_delay: GroupDelay,
-    // The file that is being created for a roll that is not necessary yet, and the roll's reason.
+    // The file that is being created in the background, and why.
     next: Option<(NextFile, RollReason)>,
+    // The callers that wait for the next file.
+    roll_requests: Vec<oneshot::Sender<Result<()>>>,
     // Reused for each group.
     buffer: Vec<u8>,
     // Whether the last group still needs a durability mark after it.
@@ -97,6 +100,8 @@ enum RollReason {
     Age,
     /// It lacks replicas.
     Replicas,
+    /// A caller requested it.
+    Request,
 }
 
 enum State {
@@ -127,6 +132,7 @@ impl Committer {
             state: State::Open(Box::new(segment)),
             group_delay: GroupDelay::new(),
             next: None,
+            roll_requests: Vec::new(),
             buffer: Vec::new(),
             mark_due: false,
             file_number,
@@ -163,7 +169,7 @@ impl Committer {
             // Lets the notified writers run now, so that their next edits join the next group.
             tokio::task::yield_now().await;
             for command in commands {
-                self.execute(command).await;
+                self.execute(command);
             }
             self.roll_if_due().await;
         }
@@ -455,16 +461,9 @@ impl Committer {
         }
     }
 
-    async fn execute(&mut self, command: Command) {
+    fn execute(&mut self, command: Command) {
         match command {
-            Command::Roll(done) => {
-                let outcome = match &self.state {
-                    State::Open(_) => self.roll().await.map_err(Error::from),
-                    State::Stopped(error) => Err(error.clone()),
-                };
-                // The caller may have stopped waiting.
-                let _ = done.send(outcome);
-            }
+            Command::Roll(done) => self.request_roll(done),
             Command::Close(done) => {
                 self.close();
                 let _ = done.send(());
@@ -472,8 +471,27 @@ impl Committer {
         }
     }
 
+    /// Begins a roll, unless one has begun. Its outcome is sent to `done`.
+    fn request_roll(&mut self, done: oneshot::Sender<Result<()>>) {
+        self.roll_requests.push(done);
+        if let State::Stopped(error) = &self.state {
+            let error = error.clone();
+            self.answer_roll_requests(Err(error));
+        } else if self.next.is_none() {
+            self.begin_roll(RollReason::Request);
+        }
+    }
+
+    fn answer_roll_requests(&mut self, outcome: Result<()>) {
+        for done in self.roll_requests.drain(..) {
+            // The caller may have stopped waiting.
+            let _ = done.send(outcome.clone());
+        }
+    }
+
     fn close(&mut self) {
         self.next = None;
+        self.answer_roll_requests(Err(Error::Closed));
         if let State::Open(segment) = mem::replace(&mut self.state, State::Stopped(Error::Closed)) {
             info!(path = %segment.path(), "closing the log");
             let mut retention = locked(&self.shared.retention);
@@ -502,6 +520,10 @@ impl Committer {
         let State::Open(segment) = &self.state else { return };
         let Some(reason) = self.roll_reason(segment) else { return };
         self.count_roll(segment, reason);
+        self.begin_roll(reason);
+    }
+
+    fn begin_roll(&mut self, reason: RollReason) {
         let (path, number) = next_name(&self.env, &self.options, &mut self.file_number);
         self.next = Some((NextFile::begin(&self.env, &self.fs, &self.shared, path, number), reason));
     }
@@ -518,7 +540,7 @@ impl Committer {
                 instruments.roll_requests.increment();
                 instruments.low_replica_rolls.increment();
             }
-            RollReason::Age => (),
+            RollReason::Age | RollReason::Request => (),
         }
     }
 
@@ -550,6 +572,7 @@ impl Committer {
         if let Err(error) = rolled {
             self.roll_after = self.env.clock.monotonic() + ROLL_RETRY;
             warn!(%error, "cannot create a new log file; the old one stays in use");
+            self.answer_roll_requests(Err(error.into()));
         }
     }
 
@@ -647,6 +670,7 @@ impl Committer {
             retention.set_open(Some(new.path().clone()));
         }
         drop(retention);
+        self.answer_roll_requests(Ok(()));
         old
     }
 
@@ -654,6 +678,7 @@ impl Committer {
         error!(error = %cause, "the log stopped: all further writes fail");
         let error = Error::Stopped { cause };
         self.next = None;
+        self.answer_roll_requests(Err(error.clone()));
         locked(&self.shared.retention).set_open(None);
         self.state = State::Stopped(error.clone());
         (self.on_fatal)(&error);

@@ -136,6 +136,7 @@ impl Log {
     }
 
     /// Commits the edits that were appended so far, then replaces the open file with a new one.
+    /// Later edits do not wait for the creation of the new file.
     ///
     /// # Errors
     /// If no new file can be created; the old one then stays in use.

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -250,6 +251,40 @@ async fn commits_do_not_wait_for_the_next_file() {
     let index = recovery::scan(&memory, &paths).await.unwrap();
     assert_eq!(index.region(&region_name(1)).unwrap().highest_seq_id, 14);
     log.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn commits_do_not_wait_for_a_requested_roll() {
+    let env = testing::env(15);
+    let disk = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let (log, _) = start(&env, Arc::new(disk.clone()), options()).await;
+    let acks = Acks::new();
+    let delayed = || Rule::new(Fault::Delay(Duration::from_secs(100))).on(Operation::Create);
+    disk.add(delayed());
+    let mut roll = pin!(log.roll());
+    assert!(env.timeout(Duration::from_secs(1), &mut roll).await.is_none());
+    let began = env.clock.monotonic();
+    log.append(edit(&region_name(1), 1, b"value", &acks));
+    acks.wait(1).await;
+    assert!(env.clock.monotonic() - began < Duration::from_secs(1));
+    assert_eq!(log.statistics().rolls, 0);
+    roll.await.unwrap();
+    assert_eq!(log.statistics().rolls, 1);
+    // A failure of the file in use replaces it too.
+    let mut roll = pin!(log.roll());
+    assert!(env.timeout(Duration::from_secs(1), &mut roll).await.is_none());
+    disk.heal();
+    disk.add(Rule::new(Fault::Fail).on(Operation::Sync).times(1));
+    log.append(edit(&region_name(1), 2, b"value", &acks));
+    roll.await.unwrap();
+    acks.wait(2).await;
+    assert_eq!((acks.committed(), log.statistics().rolls, log.statistics().failures), (vec![1, 2], 2, 1));
+    // The end of the log ends the request.
+    disk.add(delayed());
+    let mut roll = pin!(log.roll());
+    assert!(env.timeout(Duration::from_secs(1), &mut roll).await.is_none());
+    log.close().await;
+    assert!(matches!(roll.await, Err(Error::Closed)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,8 @@
 
 use base::env::Random;
 use fs::{AccessPattern, Fence, FilePath, FileReader, FileSystem, Result};
+use futures_util::stream::{self, StreamExt};
+use tracing::warn;
 
 use crate::header::{self, DecodedHeader, HEADER_LEN_MAX, LogFormat};
 use crate::mark::{TRAILER_LEN, TRAILER_TAIL_LEN, trailer, trailer_len};
@@ -10,6 +12,8 @@ use crate::mark::{TRAILER_LEN, TRAILER_TAIL_LEN, trailer, trailer_len};
 const COPY_SUFFIX: &str = ".copy";
 /// Bytes to copy at a time.
 const PIECE_BYTES: u64 = 1 << 20;
+/// Logs that are fenced at the same time. On HDFS, each open log takes some seconds.
+const CONCURRENT_FENCES: usize = 16;
 
 /// Fences all logs in a directory that no process can find by its old name any more. When this
 /// returns, the entries of these logs are durable, and no process can add one.
@@ -22,26 +26,36 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// A missing directory has no logs.
 ///
 /// # Errors
-/// Errors of the file system; then the call may be repeated.
+/// The first error of the file system; then the call may be repeated. All other logs are fenced, so
+/// that one log does not delay them.
 pub async fn fence_logs(fs: &dyn FileSystem, random: &dyn Random, dir: &FilePath) -> Result<()> {
     let files = match fs.list(dir).await {
         Err(fs::Error::NotFound { .. }) => return Ok(()),
         files => files?,
     };
-    for file in files.iter().filter(|file| !file.is_dir) {
-        let path = dir.join(&file.name);
-        if file.name.ends_with(COPY_SUFFIX) {
-            fs.delete(&path).await?;
-            continue;
-        }
-        match fence_log(fs, random, &path).await {
-            Ok(()) => {}
-            // The log was archived meanwhile, by a task that knew that no region needs it.
-            Err(fs::Error::NotFound { .. }) if fs.stat(&path).await?.is_none() => {}
-            Err(error) => return Err(error),
+    let files = files.iter().filter(|file| !file.is_dir);
+    let fences: Vec<_> = files.map(|file| fence_file(fs, random, dir.join(&file.name))).collect();
+    let mut outcomes = stream::iter(fences).buffer_unordered(CONCURRENT_FENCES);
+    let mut fenced = Ok(());
+    while let Some(outcome) = outcomes.next().await {
+        match outcome {
+            Err(error) if fenced.is_err() => warn!(%error, "cannot fence another log"),
+            outcome => fenced = fenced.and(outcome),
         }
     }
-    Ok(())
+    fenced
+}
+
+/// Fences a log, or deletes a copy that is not complete.
+async fn fence_file(fs: &dyn FileSystem, random: &dyn Random, path: FilePath) -> Result<()> {
+    if path.name().ends_with(COPY_SUFFIX) {
+        return fs.delete(&path).await;
+    }
+    match fence_log(fs, random, &path).await {
+        // The log was archived meanwhile, by a task that knew that no region needs it.
+        Err(fs::Error::NotFound { .. }) if fs.stat(&path).await?.is_none() => Ok(()),
+        fenced => fenced,
+    }
 }
 
 async fn fence_log(fs: &dyn FileSystem, random: &dyn Random, log: &FilePath) -> Result<()> {
@@ -93,9 +107,11 @@ async fn replace_by_copy(fs: &dyn FileSystem, random: &dyn Random, log: &dyn Fil
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::time::Duration;
 
     use base::testing;
     use bytes::Bytes;
+    use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
     use fs::memory::MemoryFs;
     use fs::shared::Shared;
     use fs::{FileWriter, SyncLevel};
@@ -181,5 +197,24 @@ mod tests {
         let names: Vec<String> = fs.list(&dir).await.unwrap().into_iter().map(|file| file.name).collect();
         assert_eq!(names, ["log.1"]);
         assert_eq!(memory.contents(&dir.join("log.1")).unwrap(), b"entries");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_logs_are_fenced_at_once_although_one_cannot_be() {
+        let env = testing::env(1);
+        let Taken { memory, dir, open, .. } = taken(log_of(b"entries")).await;
+        for log in ["log.2", "log.3", "log.4"] {
+            memory.put(&dir.join(log), log_of(b"entries"));
+        }
+        let slow = Rule::new(Fault::Delay(Duration::from_secs(2))).on(Operation::Fence);
+        let failing = Rule::new(Fault::Fail).on(Operation::Fence).at("log.2");
+        let faulty = Faulty::new(Arc::new(memory), Plan::new(env.clock.clone()).rule(failing).rule(slow));
+        let begun = env.clock.monotonic();
+        let shared = Shared::new(Arc::new(faulty.clone()));
+        let error = fence_logs(&shared, &*random(), &dir).await.unwrap_err();
+        assert!(error.to_string().contains("log.2"), "{error}");
+        assert_eq!(faulty.calls(Operation::Fence), 4);
+        assert!(env.clock.monotonic() - begun < Duration::from_secs(3), "the delays add up");
+        drop(open);
     }
 }

@@ -22,12 +22,17 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// The longest time between two checks whether regions still need the logs.
 const CHECK_PERIOD: Duration = Duration::from_secs(5);
 
+/// The warning if a log cannot be fenced. The error names the file.
+const CANNOT_FENCE: &str = "cannot fence a log of a dead server; retrying. Until all its logs are fenced, its regions \
+    stay closed. If the file is lost, move it to another directory: the regions then open without the edits that only \
+    this file has.";
+
 /// Runs before the regions of the server are opened, and determines which they are: fences the
 /// logs, opens `hbase:meta` elsewhere if the server had it, and returns the regions. Repeats failed
 /// steps until they succeed, because nothing else can recover the server.
 pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bool) -> Vec<RegionInfo> {
     while let Err(error) = fence(context, server).await {
-        warn!(%server, %error, "cannot fence the logs of a dead server; retrying");
+        warn!(%server, %error, "{CANNOT_FENCE}");
         context.env.clock.sleep(PAUSE).await;
     }
     if had_meta {

@@ -116,7 +116,7 @@ const FAULTS: &[Fault] = &[
         description: "regions of a dead server are opened before its logs are fenced",
         change: Change::Replaced {
             file: "crates/master/src/procedure/server_crash.rs",
-            text: "    while let Err(error) = fence(context, server).await {",
+            text: "    while let Err(error) = try_fence(context, server, kind).await {",
             by: "    while let Err(error) = Ok::<(), JavaException>(()) {",
         },
         runs: Runs::Faults,

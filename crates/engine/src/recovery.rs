@@ -21,8 +21,8 @@ use cell::region::{RegionInfo, ServerName};
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use tracing::{error, info, warn};
-use wal::Ending;
 use wal::recovery::{Damage, IndexedLog, LogIndex, RegionReader};
+use wal::{Ending, LogKind};
 
 use crate::error::{Error, Result};
 use crate::region::log_close_of_unopened;
@@ -88,10 +88,36 @@ impl RecoveredLogs {
         until_ms: u64,
         on_damage: OnDamage,
     ) -> std::result::Result<RecoveredLogs, wal::Error> {
-        let mut paths = Vec::new();
-        for dir in dirs {
-            paths.extend(wal::recovery::logs_in(&*fs, dir).await?);
-        }
+        let paths = logs_in(&*fs, dirs).await?;
+        RecoveredLogs::scan_paths(fs, root, (paths, records), until_ms, on_damage).await
+    }
+
+    /// The same for those logs in `dirs` that have the edits of `hbase:meta`, or for all others.
+    /// `record` lists only logs of this kind.
+    ///
+    /// # Errors
+    /// As for [`RecoveredLogs::scan`].
+    pub async fn scan_kind(
+        fs: Arc<dyn FileSystem>,
+        root: &RootDir,
+        kind: LogKind,
+        (dirs, record): (&[FilePath], &FilePath),
+        until_ms: u64,
+        on_damage: OnDamage,
+    ) -> std::result::Result<RecoveredLogs, wal::Error> {
+        let mut paths = logs_in(&*fs, dirs).await?;
+        paths.retain(|path| LogKind::of(path.name()) == kind);
+        let records = std::slice::from_ref(record);
+        RecoveredLogs::scan_paths(fs, root, (paths, records), until_ms, on_damage).await
+    }
+
+    async fn scan_paths(
+        fs: Arc<dyn FileSystem>,
+        root: &RootDir,
+        (mut paths, records): (Vec<FilePath>, &[FilePath]),
+        until_ms: u64,
+        on_damage: OnDamage,
+    ) -> std::result::Result<RecoveredLogs, wal::Error> {
         sort_by_age(&mut paths);
         let index = wal::recovery::scan_past_damage(&*fs, &paths).await?;
         let mut recovered = RecoveredLogs {
@@ -382,6 +408,15 @@ impl Entries for OldLogEntries {
     }
 }
 
+/// The logs in several directories.
+async fn logs_in(fs: &dyn FileSystem, dirs: &[FilePath]) -> std::result::Result<Vec<FilePath>, wal::Error> {
+    let mut paths = Vec::new();
+    for dir in dirs {
+        paths.extend(wal::recovery::logs_in(fs, dir).await?);
+    }
+    Ok(paths)
+}
+
 /// Sorts logs from oldest to newest, regardless of their server. The number in the name of a log is
 /// its creation time in milliseconds.
 fn sort_by_age(paths: &mut [FilePath]) {
@@ -389,5 +424,5 @@ fn sort_by_age(paths: &mut [FilePath]) {
 }
 
 fn is_meta_log(path: &FilePath) -> bool {
-    wal::LogName::of(path).is_some_and(|name| !name.suffix.is_empty())
+    LogKind::of(path.name()) == LogKind::Meta
 }

@@ -4,6 +4,10 @@
 //! The master fences these logs and names their servers in its request to open the region. The logs
 //! of a server are scanned once, for all regions that open here. They stay in place until the
 //! master moves them to the archive: when each region has written its edits to store files.
+//!
+//! The logs of `hbase:meta` are scanned separately: `hbase:meta` opens before the other logs are
+//! fenced, and does not wait until they are read. A server writes no edit of `hbase:meta` to other
+//! logs, and no other edit to these.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +20,7 @@ use engine::replay::Entries;
 use fs::FileSystem;
 use layout::RootDir;
 use tokio::sync::OnceCell;
+use wal::LogKind;
 
 type ScannedLogs = Arc<OnceCell<RecoveredLogs>>;
 
@@ -25,7 +30,7 @@ pub(crate) struct DeadServers {
     fs: Arc<dyn FileSystem>,
     root: RootDir,
     on_damage: OnDamage,
-    scanned: Mutex<HashMap<ServerName, ScannedLogs>>,
+    scanned: Mutex<HashMap<(ServerName, LogKind), ScannedLogs>>,
     // Encoded names of the regions whose replayed edits may not be in files yet.
     unflushed: Mutex<HashSet<String>>,
 }
@@ -44,29 +49,34 @@ impl DeadServers {
         info: &RegionInfo,
         servers: &[ServerName],
     ) -> Result<Vec<Box<dyn Entries>>, wal::Error> {
+        let kind = if info.table.is_meta() { LogKind::Meta } else { LogKind::User };
         let mut parts = Vec::with_capacity(servers.len());
         for server in servers {
-            let logs = self.logs_of(server);
-            let recovered = logs.get_or_try_init(|| self.scan(server)).await?;
+            let logs = self.logs_of(server, kind);
+            let recovered = logs.get_or_try_init(|| self.scan(server, kind)).await?;
             parts.push(recovered.entries_of(self.fs.clone(), info));
         }
         Ok(parts)
     }
 
-    fn logs_of(&self, server: &ServerName) -> ScannedLogs {
-        lock(&self.scanned).entry(server.clone()).or_default().clone()
+    fn logs_of(&self, server: &ServerName, kind: LogKind) -> ScannedLogs {
+        lock(&self.scanned).entry((server.clone(), kind)).or_default().clone()
     }
 
-    async fn scan(&self, server: &ServerName) -> Result<RecoveredLogs, wal::Error> {
+    async fn scan(&self, server: &ServerName, kind: LogKind) -> Result<RecoveredLogs, wal::Error> {
         let dir = self.root.fenced_wal_dir(server);
         let dirs = match self.fs.stat(&dir).await? {
             Some(_) => vec![dir],
             // The server had no logs, or all of them are in the archive.
             None => Vec::new(),
         };
-        let records = self.root.log_records_of(server);
-        let now_ms = self.env.clock.now_ms();
-        RecoveredLogs::scan(self.fs.clone(), &self.root, (&dirs, &records), now_ms, self.on_damage).await
+        let [user_record, meta_record] = self.root.log_records_of(server);
+        let record = match kind {
+            LogKind::Meta => meta_record,
+            LogKind::User => user_record,
+        };
+        let (fs, logs, now_ms) = (self.fs.clone(), (&dirs[..], &record), self.env.clock.now_ms());
+        RecoveredLogs::scan_kind(fs, &self.root, kind, logs, now_ms, self.on_damage).await
     }
 
     /// Records that a region was opened with entries of dead servers.
@@ -96,10 +106,10 @@ impl DeadServers {
 
     /// Forgets the logs that the master has moved to the archive.
     pub(crate) async fn forget_archived(&self) {
-        let servers: Vec<ServerName> = lock(&self.scanned).keys().cloned().collect();
-        for server in servers {
-            if let Ok(None) = self.fs.stat(&self.root.fenced_wal_dir(&server)).await {
-                lock(&self.scanned).remove(&server);
+        let scanned: Vec<(ServerName, LogKind)> = lock(&self.scanned).keys().cloned().collect();
+        for logs in scanned {
+            if let Ok(None) = self.fs.stat(&self.root.fenced_wal_dir(&logs.0)).await {
+                lock(&self.scanned).remove(&logs);
             }
         }
     }

@@ -7,6 +7,7 @@ use tracing::warn;
 
 use crate::header::{self, DecodedHeader, HEADER_LEN_MAX, LogFormat};
 use crate::mark::{TRAILER_LEN, TRAILER_TAIL_LEN, trailer, trailer_len};
+use crate::name::{LogKind, META_SUFFIX};
 
 /// End of the name of a copy that is not complete. The name is not that of a log.
 const COPY_SUFFIX: &str = ".copy";
@@ -29,11 +30,35 @@ const CONCURRENT_FENCES: usize = 16;
 /// The first error of the file system; then the call may be repeated. All other logs are fenced, so
 /// that one log does not delay them.
 pub async fn fence_logs(fs: &dyn FileSystem, random: &dyn Random, dir: &FilePath) -> Result<()> {
+    fence(fs, random, dir, None).await
+}
+
+/// The same for the logs of one kind. Two calls for different kinds can run at the same time.
+///
+/// # Errors
+/// As for [`fence_logs`].
+pub async fn fence_logs_of(
+    fs: &dyn FileSystem,
+    random: &dyn Random,
+    dir: &FilePath,
+    kind: LogKind,
+) -> Result<()> {
+    fence(fs, random, dir, Some(kind)).await
+}
+
+/// Fences the logs of one kind, or of both kinds if `kind` is `None`.
+async fn fence(
+    fs: &dyn FileSystem,
+    random: &dyn Random,
+    dir: &FilePath,
+    kind: Option<LogKind>,
+) -> Result<()> {
     let files = match fs.list(dir).await {
         Err(fs::Error::NotFound { .. }) => return Ok(()),
         files => files?,
     };
-    let files = files.iter().filter(|file| !file.is_dir);
+    let is_wanted = |name: &str| kind.is_none_or(|kind| kind == kind_of(name));
+    let files = files.iter().filter(|file| !file.is_dir && is_wanted(&file.name));
     let fences: Vec<_> = files.map(|file| fence_file(fs, random, dir.join(&file.name))).collect();
     let mut outcomes = stream::iter(fences).buffer_unordered(CONCURRENT_FENCES);
     let mut fenced = Ok(());
@@ -44,6 +69,12 @@ pub async fn fence_logs(fs: &dyn FileSystem, random: &dyn Random, dir: &FilePath
         }
     }
     fenced
+}
+
+/// The kind of a log or of its copy. A copy has the kind of its log, so that a call for the other
+/// kind does not delete it.
+fn kind_of(name: &str) -> LogKind {
+    LogKind::of(name.strip_suffix(COPY_SUFFIX).unwrap_or(name))
 }
 
 /// Fences a log, or deletes a copy that is not complete.
@@ -92,7 +123,11 @@ async fn has_trailer(log: &dyn FileReader) -> Result<bool> {
 /// unfinished copy of its successor.
 async fn replace_by_copy(fs: &dyn FileSystem, random: &dyn Random, log: &dyn FileReader) -> Result<()> {
     let dir = log.path().parent();
-    let copy = dir.join(&format!("{:016x}{COPY_SUFFIX}", random.next_u64()));
+    let suffix = match LogKind::of(log.path().name()) {
+        LogKind::Meta => META_SUFFIX,
+        LogKind::User => "",
+    };
+    let copy = dir.join(&format!("{:016x}{suffix}{COPY_SUFFIX}", random.next_u64()));
     let mut writer = fs.create(&copy, AccessPattern::Data).await?;
     while writer.len() < log.len() {
         let len = (log.len() - writer.len()).min(PIECE_BYTES) as usize;
@@ -215,6 +250,28 @@ mod tests {
         assert!(error.to_string().contains("log.2"), "{error}");
         assert_eq!(faulty.calls(Operation::Fence), 4);
         assert!(env.clock.monotonic() - begun < Duration::from_secs(3), "the delays add up");
+        drop(open);
+    }
+
+    #[tokio::test]
+    async fn the_logs_of_each_kind_are_fenced_without_those_of_the_other() {
+        let Taken { memory, fs, dir, open } = taken("entries").await;
+        let (user_copy, meta_copy) = ("00ff.copy", "00ff.meta.copy");
+        for name in ["log.2.meta", user_copy, meta_copy] {
+            memory.put(&dir.join(name), "entries");
+        }
+        let faulty = Faulty::new(Arc::new(fs), Plan::new(testing::env(1).clock));
+        for (kind, left) in [
+            (LogKind::Meta, vec![user_copy, "log.1", "log.2.meta"]),
+            (LogKind::User, vec!["log.1", "log.2.meta"]),
+        ] {
+            let before = faulty.calls(Operation::Fence);
+            fence_logs_of(&faulty, &*random(), &dir, kind).await.unwrap();
+            assert_eq!(faulty.calls(Operation::Fence), before + 1, "{kind:?}");
+            let files = faulty.list(&dir).await.unwrap();
+            let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+            assert_eq!(names, left, "{kind:?}");
+        }
         drop(open);
     }
 }

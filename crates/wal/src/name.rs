@@ -38,6 +38,23 @@ impl LogName {
     }
 }
 
+/// The kinds of logs. A server writes the edits of `hbase:meta` to logs of their own, so that they
+/// can be fenced and read before the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LogKind {
+    /// The logs of `hbase:meta`.
+    Meta,
+    /// The logs of all other tables.
+    User,
+}
+
+impl LogKind {
+    /// The kind of the log of this name.
+    pub fn of(name: &str) -> LogKind {
+        if name.ends_with(META_SUFFIX) { LogKind::Meta } else { LogKind::User }
+    }
+}
+
 impl std::fmt::Display for LogName {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}.{}{}", self.prefix, self.number, self.suffix)

@@ -14,6 +14,7 @@ use cell::region::{RegionInfo, ServerName};
 use fs::{FilePath, FileSystem};
 use proto::exception::{Answer, JavaException};
 use tracing::{info, warn};
+use wal::LogKind;
 
 use crate::context::Context;
 
@@ -30,42 +31,61 @@ const CANNOT_FENCE: &str = "cannot fence a log of a dead server; retrying. Until
 /// Runs before the regions of the server are opened, and determines which they are: fences the
 /// logs, opens `hbase:meta` elsewhere if the server had it, and returns the regions. Repeats failed
 /// steps until they succeed, because nothing else can recover the server.
+///
+/// `hbase:meta` waits only for its own logs. The other logs can be many, and if one of them cannot
+/// be fenced, only the regions of this server must stay closed. No region of a user table is opened
+/// before all logs are fenced: until this returns, the regions stay in the state `Crashed`.
 pub(super) async fn prepare(context: &Context, server: &ServerName, had_meta: bool) -> Vec<RegionInfo> {
-    while let Err(error) = fence(context, server).await {
-        warn!(%server, %error, "{CANNOT_FENCE}");
-        context.env.clock.sleep(PAUSE).await;
-    }
-    if had_meta {
-        // A procedure of the previous master may resume before this master knows where `hbase:meta`
-        // was.
-        context.assignment.meta_known().await;
-        recover_regions(context, server, &[RegionInfo::meta()]).await;
-    }
+    let meta = async {
+        fence(context, server, LogKind::Meta).await;
+        if had_meta {
+            // A procedure of the previous master may resume before this master knows where
+            // `hbase:meta` was.
+            context.assignment.meta_known().await;
+            recover_regions(context, server, &[RegionInfo::meta()]).await;
+        }
+    };
+    tokio::join!(meta, fence(context, server, LogKind::User));
     context.meta_loaded().await;
     context.assignment.crashed_regions(server)
 }
 
-/// Fences the logs of the server. After this, the server can acknowledge no more writes: it cannot
-/// create logs, and its syncs of existing logs fail ([`fs::shared`]).
-async fn fence(context: &Context, server: &ServerName) -> Answer<()> {
-    let (fs, root) = (context.tables.fs(), context.tables.root());
-    let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
-    fence_dir(fs, &*context.env.random, &from, &to).await.map_err(io)
+/// Fences the logs of one kind. After this, the server can acknowledge no more writes to them.
+async fn fence(context: &Context, server: &ServerName, kind: LogKind) {
+    while let Err(error) = try_fence(context, server, kind).await {
+        warn!(%server, %error, "{CANNOT_FENCE}");
+        context.env.clock.sleep(PAUSE).await;
+    }
 }
 
-/// Renames a directory of logs, makes the new name and the directory's entries durable, and fences
-/// each log: a process that has a log open can add nothing to it. A missing directory was renamed
-/// before, or never existed.
-///
-/// The entries must be durable because a log that the dead process had removed or archived must not
-/// reappear after a power loss. By then the regions may have been opened without its edits, and new
-/// edits may have received the same sequence ids.
+/// Takes the directory of the logs, so that the server can create none, and fences those of one
+/// kind: syncs of existing logs fail ([`fs::shared`]).
+async fn try_fence(context: &Context, server: &ServerName, kind: LogKind) -> Answer<()> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let (from, to) = (root.wal_dir(server), root.fenced_wal_dir(server));
+    take_dir(fs, &from, &to).await.map_err(io)?;
+    wal::fence_logs_of(fs, &*context.env.random, &to, kind).await.map_err(io)
+}
+
+/// Takes a directory of logs, and fences each log: a process that has a log open can add nothing to
+/// it.
 pub(crate) async fn fence_dir(
     fs: &dyn FileSystem,
     random: &dyn Random,
     from: &FilePath,
     to: &FilePath,
 ) -> fs::Result<()> {
+    take_dir(fs, from, to).await?;
+    wal::fence_logs(fs, random, to).await
+}
+
+/// Renames a directory of logs, and makes the new name and the directory's entries durable. A
+/// missing directory was renamed before, or never existed.
+///
+/// The entries must be durable because a log that the dead process had removed or archived must not
+/// reappear after a power loss. By then the regions may have been opened without its edits, and new
+/// edits may have received the same sequence ids.
+async fn take_dir(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> fs::Result<()> {
     match fs.rename(from, to).await {
         Ok(()) | Err(fs::Error::NotFound { .. }) => {}
         Err(error) => return Err(error),
@@ -76,7 +96,7 @@ pub(crate) async fn fence_dir(
             Err(error) => return Err(error),
         }
     }
-    wal::fence_logs(fs, random, to).await
+    Ok(())
 }
 
 /// Orders living servers to open those of `regions` that are in the state `Crashed` on the dead

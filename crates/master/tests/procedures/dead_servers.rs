@@ -120,6 +120,33 @@ async fn cluster_without_meta() -> (Cluster, Faulty, ServerName, RegionInfo) {
 }
 
 #[test]
+fn meta_opens_although_the_logs_of_user_tables_can_be_neither_fenced_nor_read() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        let region = create_table(&cluster).await;
+        cluster.put(&region.table, "row", "f", "value").await;
+        let live = cluster.add_server(4).await;
+        // The first rule that matches applies, so all calls for logs of `hbase:meta` succeed.
+        faulty.add(Rule::new(Fault::Delay(Duration::ZERO)).at(".meta"));
+        faulty.add(Rule::new(Fault::Fail).at("-splitting/"));
+        cluster.master.expire(cluster.server.name(), "test").await;
+        env.clock.sleep(PATIENCE).await;
+        let assignment = &cluster.master.context().assignment;
+        let open = Some(RegionState::Open(live.name().clone()));
+        assert_eq!(assignment.state(&RegionInfo::meta()), open);
+        let crashed = Some(RegionState::Crashed(cluster.server.name().clone()));
+        assert_eq!(assignment.state(&region), crashed, "it waits until all logs are fenced");
+        faulty.heal();
+        env.clock.sleep(PATIENCE).await;
+        assert_eq!(assignment.state(&region), open);
+        let opened = live.regions().get(&region.encoded_name()).expect("it is open");
+        assert_eq!(opened.scan_all(&Scan::default()).await.unwrap().cells.len(), 1);
+    });
+}
+
+#[test]
 fn meta_is_retried_while_the_retry_of_another_region_waits_for_it() {
     run(async {
         let (cluster, faulty, live, region) = cluster_without_meta().await;

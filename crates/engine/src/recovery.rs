@@ -37,7 +37,8 @@ pub enum OnDamage {
     /// They stay closed, and the log stays in place.
     #[default]
     Refuse,
-    /// They are opened without the lost edits, and the log is moved to the directory `corrupt`.
+    /// They are opened without the lost edits, and the log is moved to the directory `corrupt`. A
+    /// log that cannot be read counts as damaged. Otherwise it is read again when a region opens.
     Skip,
 }
 
@@ -119,7 +120,10 @@ impl RecoveredLogs {
         on_damage: OnDamage,
     ) -> std::result::Result<RecoveredLogs, wal::Error> {
         sort_by_age(&mut paths);
-        let index = wal::recovery::scan_past_damage(&*fs, &paths).await?;
+        let index = match on_damage {
+            OnDamage::Refuse => wal::recovery::scan_past_damage(&*fs, &paths).await?,
+            OnDamage::Skip => wal::recovery::scan_past_failed_reads(&*fs, &paths).await?,
+        };
         let mut recovered = RecoveredLogs {
             index: Arc::new(index),
             on_damage,

@@ -78,6 +78,11 @@ impl LogReader {
         self.scanner.at
     }
 
+    /// Reads no byte from `end` on, where an earlier scan ended.
+    pub(crate) fn cut(&mut self, end: u64) {
+        self.scanner.window.cut(end);
+    }
+
     /// The next entry; `None` at the end, which [`LogReader::tail`] then describes.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::{fmt, mem};
 
 use fs::{FilePath, FileSystem};
+use tracing::warn;
 
 use crate::entry::{Entry, EntryLocation};
 use crate::header::LogFormat;
@@ -257,18 +258,58 @@ pub async fn scan(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
 /// # Errors
 /// Errors of the file system, and [`Error::Unsupported`].
 pub async fn scan_past_damage(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
-    scan_with(fs, paths, IndexBuilder { continues_past_damage: true, ..IndexBuilder::default() }).await
+    scan_with(fs, paths, IndexBuilder { skipped: Skipped::Damage, ..IndexBuilder::default() }).await
+}
+
+/// As [`scan_past_damage`], but a failed read is also damage: nothing after it in this log is
+/// indexed. The file system has retried the read. All replicas of a block may be lost.
+///
+/// # Errors
+/// Other errors of the file system, and [`Error::Unsupported`].
+pub async fn scan_past_failed_reads(fs: &dyn FileSystem, paths: &[FilePath]) -> Result<LogIndex> {
+    let skipped = Skipped::DamageAndFailedReads;
+    scan_with(fs, paths, IndexBuilder { skipped, ..IndexBuilder::default() }).await
+}
+
+/// What a scan records as damage, instead of ending with an error.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Skipped {
+    #[default]
+    Nothing,
+    Damage,
+    DamageAndFailedReads,
+}
+
+impl Skipped {
+    /// The offset and the description of the damage with which the scan continues. `at` is where
+    /// the scan was.
+    ///
+    /// # Errors
+    /// `error`, if it ends the scan.
+    fn damage_of(self, error: Error, at: u64) -> Result<(u64, &'static str)> {
+        match error {
+            Error::Damaged { offset, what, .. } if self != Skipped::Nothing => Ok((offset, what)),
+            Error::Fs(error @ fs::Error::Io { operation: "read", .. })
+                if self == Skipped::DamageAndFailedReads =>
+            {
+                warn!(%error, "cannot read a log; the rest of it counts as damaged");
+                Ok((at, "a read failed"))
+            }
+            error => Err(error),
+        }
+    }
 }
 
 async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: IndexBuilder) -> Result<LogIndex> {
-    let durable_ends = fence_and_find_durable_ends(fs, paths, builder.continues_past_damage).await?;
+    let durable_ends = fence_and_find_durable_ends(fs, paths, builder.skipped).await?;
     for path in paths {
         let mut scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
-            Err(Error::Damaged { offset, what, .. }) if builder.continues_past_damage => {
+            Ok(scanner) => scanner,
+            Err(error) => {
+                let (offset, what) = builder.skipped.damage_of(error, 0)?;
                 builder.record_damaged_header(path, offset, what);
                 continue;
             }
-            scanner => scanner?,
         };
         if let Some(durable_end) = durable_ends.get(path) {
             scanner.expect_durable(*durable_end);
@@ -283,15 +324,18 @@ async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: IndexBu
 async fn fence_and_find_durable_ends(
     fs: &dyn FileSystem,
     paths: &[FilePath],
-    continues_past_damage: bool,
+    skipped: Skipped,
 ) -> Result<HashMap<FilePath, u64>> {
     let mut durable_ends = HashMap::new();
     for path in paths {
         // The caller ensures that no process writes these logs. So only durability matters here.
         let _ = fs.fence(path).await?;
         let scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
-            Err(Error::Damaged { .. }) if continues_past_damage => continue,
-            scanner => scanner?,
+            Ok(scanner) => scanner,
+            Err(error) => {
+                skipped.damage_of(error, 0)?;
+                continue;
+            }
         };
         if let (Some(previous), Some(name)) = (scanner.previous(), LogName::of(path)) {
             let before = LogName { number: previous.number, ..name };
@@ -315,8 +359,7 @@ struct IndexBuilder {
     closed: HashSet<Arc<str>>,
     // The region id of the previous entry. The next entry is usually of the same region.
     last_id: usize,
-    // Whether to record damage and continue, instead of ending the scan.
-    continues_past_damage: bool,
+    skipped: Skipped,
     damaged_parts: Vec<Damage>,
     // For each damaged part, two lists by region id: the highest sequence id before the part, and
     // the first higher one after it. 0: none.
@@ -339,11 +382,13 @@ impl IndexBuilder {
             return Err(Error::Unsupported { file: path.clone(), what: "it is longer than 4 GiB".into() });
         }
         let format = scanner.format;
-        let tail = match format {
-            Some(LogFormat::Dictionary { .. }) => {
-                self.scan_compressed(LogReader::open(fs, path).await?).await?
-            }
-            _ => self.scan_entries(path, &mut scanner).await?,
+        let scanned = match format {
+            Some(LogFormat::Dictionary { .. }) => self.scan_compressed(fs, path).await,
+            _ => self.scan_entries(path, &mut scanner).await,
+        };
+        let tail = match scanned {
+            Ok(tail) => tail,
+            Err(error) => self.end_at_damage(path, error, scanner.at())?,
         };
         let named = self.regions.iter().zip(&self.highest).filter(|(_, highest)| **highest != 0);
         let highest = named.map(|((name, _), highest)| (name.clone(), *highest)).collect();
@@ -352,13 +397,20 @@ impl IndexBuilder {
         Ok(())
     }
 
+    /// Ends the scan of a log with an error at `at`, if the scan of the other logs continues.
+    fn end_at_damage(&mut self, path: &FilePath, error: Error, at: u64) -> Result<Tail> {
+        let (offset, what) = self.skipped.damage_of(error, at)?;
+        self.record_damage(path, offset, what, None, None);
+        Ok(Tail { end: offset, ending: Ending::Torn(what) })
+    }
+
     async fn scan_entries(&mut self, path: &FilePath, scanner: &mut EntryScanner) -> Result<Tail> {
         let parts_before = self.damaged_parts.len();
         loop {
             match self.scan_entry(scanner).await {
                 Ok(None) => {}
                 Ok(Some(tail)) => return Ok(tail),
-                Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
+                Err(Error::Damaged { offset, what, .. }) if self.skipped != Skipped::Nothing => {
                     let is_limit_reached = self.damaged_parts.len() - parts_before >= DAMAGED_PARTS_MAX;
                     let resumed_at = match scanner.at() > offset {
                         // The checksum of the entry is correct but its content is invalid: only
@@ -386,7 +438,7 @@ impl IndexBuilder {
         match scanner.next().await? {
             ScanStep::Entry(location) => {
                 // Without a checksum, damage shows only in the cells, which a replay would refuse.
-                if self.continues_past_damage && scanner.format == Some(LogFormat::Plain) {
+                if self.skipped != Skipped::Nothing && scanner.format == Some(LogFormat::Plain) {
                     scanner.load(&location).await?;
                 }
                 // A long entry was checked in pieces, so its key may no longer be in memory.
@@ -501,7 +553,8 @@ impl IndexBuilder {
         }
     }
 
-    async fn scan_compressed(&mut self, mut reader: LogReader) -> Result<Tail> {
+    async fn scan_compressed(&mut self, fs: &dyn FileSystem, path: &FilePath) -> Result<Tail> {
+        let mut reader = LogReader::open(fs, path).await?;
         let log = self.logs.len() as u32;
         loop {
             let next = reader.next().await.and_then(|entry| {
@@ -514,11 +567,7 @@ impl IndexBuilder {
                 Ok(Some(entry)) => entry,
                 Ok(None) => break,
                 // The dictionaries lack the items of this entry, so no later entry can be read.
-                Err(Error::Damaged { offset, what, .. }) if self.continues_past_damage => {
-                    self.record_damage(&reader.path().clone(), offset, what, None, None);
-                    return Ok(Tail { end: offset, ending: Ending::Torn(what) });
-                }
-                Err(error) => return Err(error),
+                Err(error) => return self.end_at_damage(path, error, reader.offset()),
             };
             let region = std::str::from_utf8(&entry.key.region).expect("checked above");
             let id = self.id_of_name(region, || entry.key.table.clone());
@@ -722,11 +771,12 @@ impl RegionReader {
     async fn scanner_of(&mut self, wanted: u32) -> Result<&mut EntryScanner> {
         if !matches!(&self.open, OpenLog::Random { log, .. } if *log == wanted) {
             let indexed = &self.index.logs[wanted as usize];
-            let scanner = EntryScanner::open(&*self.fs, &indexed.path, SLACK_BYTES as usize).await?;
+            let mut scanner = EntryScanner::open(&*self.fs, &indexed.path, SLACK_BYTES as usize).await?;
             if scanner.format != indexed.format {
                 let what = "the header changed after the scan";
                 return Err(Error::Damaged { file: indexed.path.clone(), offset: 0, what });
             }
+            scanner.window.cut(indexed.tail.end);
             self.open = OpenLog::Random { log: wanted, scanner: Box::new(scanner) };
         }
         match &mut self.open {
@@ -736,14 +786,15 @@ impl RegionReader {
     }
 
     async fn next_of_whole_log(&mut self, range: EntryRange) -> Result<Option<Entry>> {
+        // Where the scan stopped: at the end of the log, or at damage.
+        let end = self.index.logs[range.log as usize].tail.end;
         if !matches!(&self.open, OpenLog::Sequential { log, .. } if *log == range.log) {
             let path = &self.index.logs[range.log as usize].path;
-            let reader = Box::new(LogReader::open(&*self.fs, path).await?);
+            let mut reader = Box::new(LogReader::open(&*self.fs, path).await?);
+            reader.cut(end);
             self.open = OpenLog::Sequential { log: range.log, reader };
         }
         let OpenLog::Sequential { reader, .. } = &mut self.open else { unreachable!("it was just opened") };
-        // Where the scan stopped: at the end of the log, or at damage.
-        let end = self.index.logs[range.log as usize].tail.end;
         while reader.offset() < end
             && let Some(entry) = reader.next().await?
         {

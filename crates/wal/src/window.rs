@@ -11,6 +11,8 @@ use fs::{FilePath, FileReader};
 /// replaced, never changed.
 pub(crate) struct Window {
     file: Arc<dyn FileReader>,
+    // No byte from this offset on is read.
+    len: u64,
     // Offset of the first byte in memory.
     at: u64,
     loaded: Bytes,
@@ -20,15 +22,21 @@ pub(crate) struct Window {
 impl Window {
     /// A window that reads `piece_bytes` at a time.
     pub(crate) fn new(file: Arc<dyn FileReader>, piece_bytes: usize) -> Window {
-        Window { file, at: 0, loaded: Bytes::new(), piece_bytes }
+        Window { len: file.len(), file, at: 0, loaded: Bytes::new(), piece_bytes }
     }
 
     pub(crate) fn path(&self) -> &FilePath {
         self.file.path()
     }
 
+    /// The length of the file, or less after [`cut`](Self::cut).
     pub(crate) fn len(&self) -> u64 {
-        self.file.len()
+        self.len
+    }
+
+    /// Reads the file as if it ended at `end`. The bytes after it may be unreadable.
+    pub(crate) fn cut(&mut self, end: u64) {
+        self.len = self.len.min(end);
     }
 
     /// Bytes read at a time.
@@ -77,5 +85,23 @@ impl Window {
     pub(crate) fn slice(&self, offset: u64, len: usize) -> Bytes {
         let skip = (offset - self.at) as usize;
         self.loaded.slice(skip..skip + len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fs::FileSystem;
+    use fs::memory::MemoryFs;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_byte_after_the_cut_is_read() {
+        let (memory, path) = (MemoryFs::new(), FilePath::new("log"));
+        memory.put(&path, "readable, unreadable");
+        let mut window = Window::new(memory.open(&path).await.unwrap(), 100);
+        window.cut(8);
+        window.fill_ahead(2, 1, 100).await.unwrap();
+        assert_eq!((window.len(), window.loaded(2)), (8, &b"adable"[..]));
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::testing;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use support::{Acks, edit, logs, options, read_all, region_name, start};
@@ -198,4 +199,54 @@ async fn malformed_cells_of_a_log_without_checksums_are_found() {
         assert_eq!((damage.offset, damage.resumed_at), (entry.offset, Some(entry.end)));
     }
     assert!(entries.len() > 3, "the log was read");
+}
+
+/// A log for each region, with `edits` edits of 100 kB. Reads of the second log meet the fault.
+async fn one_log_per_region(edits: u64, fault: Rule) -> (Faulty, Vec<FilePath>) {
+    let env = testing::env(6);
+    let memory = MemoryFs::new();
+    let (log, _) = start(&env, Arc::new(memory.clone()), options()).await;
+    for region in 0..3 {
+        let acks = Acks::new();
+        for seq_id in 1..=edits {
+            log.append(edit(&region_name(region), seq_id, &[7; 100_000], &acks));
+        }
+        acks.wait(edits as usize).await;
+        log.roll().await.unwrap();
+    }
+    let paths = logs(&memory, "WALs/s").await;
+    let faulty = Faulty::new(Arc::new(memory), Plan::new(env.clock.clone()));
+    faulty.add(fault.on(Operation::Read).at(paths[1].name()));
+    (faulty, paths)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_cannot_be_read_is_damage_of_this_log_only() {
+    let (faulty, paths) = one_log_per_region(1, Rule::new(Fault::Fail)).await;
+    let refused = recovery::scan_past_damage(&faulty, &paths).await.map(drop);
+    assert!(matches!(refused, Err(Error::Fs(_))), "{refused:?}");
+    let index = recovery::scan_past_failed_reads(&faulty, &paths).await.unwrap();
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
+    assert_eq!((&damage.file, damage.offset, damage.resumed_at), (&paths[1], 0, None));
+    let is_indexed = |region| index.region(&region_name(region)).is_some();
+    assert_eq!([0, 1, 2].map(is_indexed), [true, false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_entries_before_a_failed_read_are_recovered() {
+    // The header is read twice, and two more reads have the first entries.
+    let fault = Rule::new(Fault::Fail).after(4).times(1);
+    let (faulty, paths) = one_log_per_region(9, fault).await;
+    let index = Arc::new(recovery::scan_past_failed_reads(&faulty, &paths).await.unwrap());
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
+    assert_eq!((&damage.file, damage.resumed_at), (&paths[1], None));
+    let mut reader = recovery::read_region(Arc::new(faulty), index.clone(), &region_name(1));
+    let (mut last, mut end) = (0, 0);
+    while let Some(entry) = reader.next().await.unwrap() {
+        (last, end) = (entry.key.seq_id, entry.end);
+    }
+    assert!((1..9).contains(&last), "a piece has some of the entries: {last}");
+    assert_eq!(damage.offset, end);
+    assert_eq!(damage.loss_of(&region_name(1), 0), Some(Loss { above: last, below: None }));
+    assert_eq!(index.region(&region_name(2)).unwrap().entries, 9);
 }

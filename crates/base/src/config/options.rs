@@ -440,6 +440,9 @@ options! {
         ///
         /// `true`: the regions are opened without these edits, and the log is moved to the
         /// directory `corrupt`. `false`: the regions stay closed, and all other regions are served.
+        ///
+        /// With `true`, a log that cannot be read also counts as damaged, even if the DataNodes
+        /// that have it are only down. Remove the option when the regions are open.
         wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
     }
     "Disk" {

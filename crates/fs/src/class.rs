@@ -71,6 +71,10 @@ impl FileReader for ClassReader {
     fn read_overhead_bytes(&self) -> usize {
         self.inner.read_overhead_bytes()
     }
+
+    fn sequential_read_bytes(&self) -> usize {
+        self.inner.sequential_read_bytes()
+    }
 }
 
 #[cfg(test)]

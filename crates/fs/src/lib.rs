@@ -410,6 +410,12 @@ pub trait FileReader: Send + Sync + 'static {
     fn read_overhead_bytes(&self) -> usize {
         0
     }
+    /// Bytes that one call should read if the whole file is read in order. The default is as many
+    /// as a local disk returns from the page cache without a pool thread. They stay in the CPU
+    /// cache until they are checked.
+    fn sequential_read_bytes(&self) -> usize {
+        256 << 10
+    }
 }
 
 /// An append-only file with one writer.

@@ -208,6 +208,10 @@ impl FileReader for MeasuredReader {
     fn read_overhead_bytes(&self) -> usize {
         self.inner.read_overhead_bytes()
     }
+
+    fn sequential_read_bytes(&self) -> usize {
+        self.inner.sequential_read_bytes()
+    }
 }
 
 struct MeasuredWriter {

@@ -224,4 +224,9 @@ impl fs::FileReader for HdfsReader {
     fn read_overhead_bytes(&self) -> usize {
         2 * CHUNK_BYTES
     }
+
+    /// Each call is a request to a DataNode, which takes a millisecond or more.
+    fn sequential_read_bytes(&self) -> usize {
+        4 << 20
+    }
 }

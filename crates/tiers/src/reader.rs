@@ -57,4 +57,8 @@ impl FileReader for TieredReader {
     fn read_overhead_bytes(&self) -> usize {
         self.inner.read_overhead_bytes()
     }
+
+    fn sequential_read_bytes(&self) -> usize {
+        self.inner.sequential_read_bytes()
+    }
 }

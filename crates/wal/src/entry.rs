@@ -193,6 +193,11 @@ pub(crate) async fn find(
                 return Err(Fault::Truncated);
             }
             location.end = cells_at + cells_len;
+            let len = location.end - offset;
+            if len <= window.piece_bytes() as u64 {
+                // The next piece then begins with this entry, whose key the caller needs.
+                window.fill(offset, len as usize).await?;
+            }
             check(window, &location, *salt).await?;
         }
         LogFormat::Plain if key_fields.crc.is_some() => {
@@ -283,7 +288,7 @@ async fn end_of_cells(window: &mut Window, mut at: u64, count: u32) -> Result<u6
         if left < CELL_LEN_LEN as u64 {
             return Err(Fault::Truncated);
         }
-        window.fill_ahead(at, CELL_LEN_LEN, PIECE_BYTES).await?;
+        window.fill_ahead(at, CELL_LEN_LEN, PIECE_BYTES.max(window.piece_bytes())).await?;
         let len = window.loaded(at);
         let len = u64::from(u32::from_be_bytes(*len.first_chunk().expect("four bytes were requested")));
         if len > left - CELL_LEN_LEN as u64 {

@@ -6,7 +6,9 @@
 //! entry that extends beyond the end of the file is the end of the log, as in HBase. Any other
 //! invalid entry is damage.
 
-use fs::{FilePath, FileSystem};
+use std::sync::Arc;
+
+use fs::{FilePath, FileReader, FileSystem};
 
 use crate::compressed::Dictionaries;
 use crate::entry::{self, Entry, EntryLocation, Fault, HEAD_BYTES};
@@ -15,8 +17,7 @@ use crate::mark::{END_MARK, TRAILER_TAIL_LEN, is_trailer, is_truncated_trailer, 
 use crate::window::Window;
 use crate::{Error, Result};
 
-/// Bytes read at a time: as many as a local disk returns from the page cache without a pool thread.
-/// They stay in the CPU cache until they are checked.
+/// Bytes read at a time for single entries, and to search in a log.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Limit on the bytes that are reread to find an entry after damage, as a multiple of the log's
 /// length.
@@ -60,7 +61,7 @@ impl LogReader {
     /// [`Error::Damaged`] at offset 0 if it has no valid header although entries may follow,
     /// [`Error::Unsupported`].
     pub async fn open(fs: &dyn FileSystem, path: &FilePath) -> Result<LogReader> {
-        let scanner = EntryScanner::open(fs, path, PIECE_BYTES).await?;
+        let scanner = EntryScanner::open(fs, path).await?;
         let dictionaries = match scanner.format {
             Some(LogFormat::Dictionary { tags, values }) => Some(Dictionaries::new(path, tags, values)),
             _ => None,
@@ -134,12 +135,16 @@ pub(crate) struct EntryScanner {
 }
 
 impl EntryScanner {
-    pub(crate) async fn open(
-        fs: &dyn FileSystem,
-        path: &FilePath,
-        piece_bytes: usize,
-    ) -> Result<EntryScanner> {
-        let mut window = Window::new(fs.open(path).await?, piece_bytes);
+    /// Opens a log that is read in order.
+    pub(crate) async fn open(fs: &dyn FileSystem, path: &FilePath) -> Result<EntryScanner> {
+        let file = fs.open(path).await?;
+        let piece_bytes = file.sequential_read_bytes();
+        EntryScanner::begin(file, piece_bytes).await
+    }
+
+    /// Begins to read an open log, `piece_bytes` at a time.
+    pub(crate) async fn begin(file: Arc<dyn FileReader>, piece_bytes: usize) -> Result<EntryScanner> {
+        let mut window = Window::new(file, piece_bytes);
         let file_len = window.len();
         let head_len = file_len.min(HEADER_LEN_MAX as u64) as usize;
         window.fill_ahead(0, head_len, head_len).await?;
@@ -147,9 +152,11 @@ impl EntryScanner {
             DecodedHeader::Header { format, len } => (Some(format), len),
             DecodedHeader::Torn => (None, 0),
             DecodedHeader::Damaged(what) => {
-                return Err(Error::Damaged { file: path.clone(), offset: 0, what });
+                return Err(Error::Damaged { file: window.path().clone(), offset: 0, what });
             }
-            DecodedHeader::Unsupported(what) => return Err(Error::Unsupported { file: path.clone(), what }),
+            DecodedHeader::Unsupported(what) => {
+                return Err(Error::Unsupported { file: window.path().clone(), what });
+            }
         };
         let mut scanner = EntryScanner { window, format, at, stop: file_len, durable: 0 };
         if !matches!(scanner.format, Some(LogFormat::Checked { .. })) {

@@ -303,7 +303,7 @@ impl Skipped {
 async fn scan_with(fs: &dyn FileSystem, paths: &[FilePath], mut builder: IndexBuilder) -> Result<LogIndex> {
     let durable_ends = fence_and_find_durable_ends(fs, paths, builder.skipped).await?;
     for path in paths {
-        let mut scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
+        let mut scanner = match EntryScanner::open(fs, path).await {
             Ok(scanner) => scanner,
             Err(error) => {
                 let (offset, what) = builder.skipped.damage_of(error, 0)?;
@@ -330,7 +330,7 @@ async fn fence_and_find_durable_ends(
     for path in paths {
         // The caller ensures that no process writes these logs. So only durability matters here.
         let _ = fs.fence(path).await?;
-        let scanner = match EntryScanner::open(fs, path, PIECE_BYTES).await {
+        let scanner = match EntryScanner::open(fs, path).await {
             Ok(scanner) => scanner,
             Err(error) => {
                 skipped.damage_of(error, 0)?;
@@ -771,7 +771,8 @@ impl RegionReader {
     async fn scanner_of(&mut self, wanted: u32) -> Result<&mut EntryScanner> {
         if !matches!(&self.open, OpenLog::Random { log, .. } if *log == wanted) {
             let indexed = &self.index.logs[wanted as usize];
-            let mut scanner = EntryScanner::open(&*self.fs, &indexed.path, SLACK_BYTES as usize).await?;
+            let file = self.fs.open(&indexed.path).await?;
+            let mut scanner = EntryScanner::begin(file, SLACK_BYTES as usize).await?;
             if scanner.format != indexed.format {
                 let what = "the header changed after the scan";
                 return Err(Error::Damaged { file: indexed.path.clone(), offset: 0, what });

@@ -36,6 +36,10 @@ impl FileReader for FaultyReader {
             }
         })
     }
+
+    fn sequential_read_bytes(&self) -> usize {
+        self.inner.sequential_read_bytes()
+    }
 }
 
 // The bytes with one bit flipped, in the middle.

@@ -40,6 +40,10 @@ impl FileReader for PacedReader {
     fn read_overhead_bytes(&self) -> usize {
         self.inner.read_overhead_bytes()
     }
+
+    fn sequential_read_bytes(&self) -> usize {
+        self.inner.sequential_read_bytes()
+    }
 }
 
 pub(super) struct PacedWriter {

@@ -122,6 +122,17 @@ async fn a_failed_server_is_replaced_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_delivers_nothing_is_replaced_after_one_timeout() {
+    let fake = Fake::new(1, &[]).await;
+    let env = support::silent::env(&fake.env, 1);
+    let table = fake.client_on(env, ClientOptions::default()).table(fake.table.clone());
+    let started = fake.env.clock.monotonic();
+    table.mutate(&put("a", "q", "1")).await.unwrap();
+    let elapsed = fake.env.clock.monotonic() - started;
+    assert!((60..62).contains(&elapsed.as_secs()), "{elapsed:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_retries_only_failed_operations() {
     let fake = Fake::new(3, &["g", "p"]).await;
     let table = fake.client().table(fake.table.clone());

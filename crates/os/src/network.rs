@@ -7,7 +7,18 @@ use std::time::Duration;
 
 use base::BoxFuture;
 use base::env::{Incoming, Listener, Network, Stream};
+use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
+
+/// Idle time after which the kernel probes a peer. This is also shorter than the time after which
+/// firewalls forget an idle connection.
+const PROBE_AFTER: Duration = Duration::from_secs(20);
+/// Time between two probes.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+/// Time after which a connection breaks if the peer acknowledges neither bytes nor probes. The
+/// kernel's default is about 15 minutes. Callers wait for a response for about 60 s; after that,
+/// no old request may arrive (`rpc::client`).
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(50);
 
 /// TCP sockets of this machine. Small writes are sent immediately (no Nagle delay).
 pub struct TcpNetwork;
@@ -22,20 +33,27 @@ impl Network for TcpNetwork {
     }
 
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
-        Box::pin(async move {
-            let stream = match host.eq_ignore_ascii_case("localhost") {
-                true => connect_to_loopback(port).await?,
-                false => TcpStream::connect((host, port)).await?,
-            };
-            stream.set_nodelay(true)?;
-            Ok(Box::new(stream) as Box<dyn Stream>)
-        })
+        Box::pin(async move { Ok(Box::new(connect(host, port).await?) as Box<dyn Stream>) })
     }
 
     fn has_address(&self, address: IpAddr) -> bool {
         // The kernel binds sockets only to addresses of the machine.
         UdpSocket::bind((address, 0)).is_ok()
     }
+}
+
+async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
+    let stream = match host.eq_ignore_ascii_case("localhost") {
+        true => connect_to_loopback(port).await?,
+        false => TcpStream::connect((host, port)).await?,
+    };
+    stream.set_nodelay(true)?;
+    // The kernel detects a server that vanished, and a connection that a firewall dropped.
+    sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_tcp_keepidle(&stream, PROBE_AFTER)?;
+    sockopt::set_tcp_keepintvl(&stream, PROBE_EVERY)?;
+    sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MAX.as_millis() as u32)?;
+    Ok(stream)
 }
 
 /// Connects to this machine. A static binary without `/etc/hosts` cannot resolve `localhost`, which
@@ -76,7 +94,7 @@ impl Listener for TcpAcceptor {
 fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::Result<Incoming> {
     stream.set_nodelay(true)?;
     // TCP keepalive: the kernel eventually detects a client that vanished without closing.
-    rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
+    sockopt::set_socket_keepalive(&stream, true)?;
     let local = stream.local_addr().unwrap_or(listening);
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));
@@ -105,5 +123,14 @@ mod tests {
         }
         let error = TcpNetwork.connect("localhost", 1).await.map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_an_answer_breaks_before_a_call_times_out() {
+        let listener = TcpNetwork.listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).await.unwrap();
+        let stream = connect("localhost", listener.local_addr().port()).await.unwrap();
+        assert!(sockopt::socket_keepalive(&stream).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), PROBE_AFTER);
+        assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 50_000);
     }
 }

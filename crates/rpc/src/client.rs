@@ -1,8 +1,10 @@
 //! A connection to one service of one server, with multiplexed calls.
 //!
 //! One task writes requests and reads responses; each caller waits on its own channel. A lost
-//! connection fails all its calls and accepts no more: its owner must open a new one. A call that
-//! times out does not affect the connection; its late response is dropped.
+//! connection fails all its calls and accepts no more: its owner must open a new one. The late
+//! response of a call that timed out is dropped. A connection on which nothing arrived for
+//! [`SILENCE_MAX`] while a call waited accepts no more calls after this call has timed out. Calls
+//! that still wait then are not affected: the server may be executing them.
 
 mod session;
 
@@ -24,6 +26,11 @@ use session::{Outgoing, Session};
 
 /// Number of requests that may queue for writing before further callers wait.
 const QUEUE_LEN: usize = 1024;
+/// Time without a received byte, while a call waits, after which a connection counts as dead. A
+/// firewall may have dropped it, and then the kernel would keep sending for 15 minutes. This must
+/// be longer than the time after which the kernel discards unacknowledged bytes (`os::network`).
+/// The server could otherwise receive old requests after newer ones on the next connection.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Why a call has no response.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -176,12 +183,15 @@ impl Connection {
         let method = request.method.clone();
         match self.env.timeout(timeout, self.send(request)).await {
             Some(outcome) => outcome,
-            None => Err(Error::TimedOut { method: method.to_string(), timeout }),
+            None => {
+                self.calls.end_if_silent(self.env.clock.monotonic());
+                Err(Error::TimedOut { method: method.to_string(), timeout })
+            }
         }
     }
 
     async fn send(&self, request: Request) -> Outcome {
-        let pending = Pending::register(&self.calls)?;
+        let pending = Pending::register(&self.calls, self.env.clock.monotonic())?;
         let header = RequestHeader {
             call_id: pending.call_id,
             method: request.method,
@@ -245,6 +255,8 @@ struct CallsState {
     last_id: u32,
     waiting: HashMap<u32, oneshot::Sender<Outcome>>,
     lost: Option<Error>,
+    // The time of the first call since the last received byte.
+    silent_since: Option<Duration>,
 }
 
 impl Calls {
@@ -257,6 +269,20 @@ impl Calls {
         if let Some(waiting) = waiting {
             // The caller may have given up in the meantime.
             let _ = waiting.send(outcome);
+        }
+    }
+
+    /// Notes that bytes have arrived.
+    fn received(&self) {
+        self.lock().silent_since = None;
+    }
+
+    /// Accepts no more calls if nothing has arrived for too long.
+    fn end_if_silent(&self, now: Duration) {
+        let mut state = self.lock();
+        if state.silent_since.is_some_and(|since| now.saturating_sub(since) >= SILENCE_MAX) {
+            let reason = format!("nothing was received for {SILENCE_MAX:?}");
+            state.lost.get_or_insert(Error::Lost(reason.into()));
         }
     }
 
@@ -286,7 +312,7 @@ struct Pending {
 }
 
 impl Pending {
-    fn register(calls: &Arc<Calls>) -> Result<Pending, Error> {
+    fn register(calls: &Arc<Calls>, now: Duration) -> Result<Pending, Error> {
         let (sender, receiver) = oneshot::channel();
         let mut state = calls.lock();
         if let Some(error) = &state.lost {
@@ -300,6 +326,7 @@ impl Pending {
             }
         };
         state.waiting.insert(call_id, sender);
+        state.silent_since.get_or_insert(now);
         drop(state);
         Ok(Pending { calls: Arc::clone(calls), call_id, outcome: Some(receiver) })
     }
@@ -326,18 +353,19 @@ mod tests {
     #[test]
     fn a_dropped_call_is_removed() {
         let calls = Arc::new(Calls::default());
-        let (first, second) = (Pending::register(&calls).unwrap(), Pending::register(&calls).unwrap());
+        let register = || Pending::register(&calls, Duration::ZERO);
+        let (first, second) = (register().unwrap(), register().unwrap());
         assert_ne!(first.call_id, second.call_id);
         drop(first);
         assert_eq!(calls.lock().waiting.len(), 1);
         calls.lose(Error::Lost("gone".into()));
-        assert!(calls.lock().waiting.is_empty() && Pending::register(&calls).is_err());
+        assert!(calls.lock().waiting.is_empty() && register().is_err());
     }
 
     #[test]
     fn ids_wrap_around_past_the_connections_own() {
         let calls = Arc::new(Calls::default());
         calls.lock().last_id = u32::MAX - 1;
-        assert_eq!(Pending::register(&calls).unwrap().call_id, 0);
+        assert_eq!(Pending::register(&calls, Duration::ZERO).unwrap().call_id, 0);
     }
 }

@@ -78,6 +78,39 @@ async fn a_late_response_is_dropped_and_the_connection_continues() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_is_silent_for_long_takes_no_more_calls() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    let slow = |seconds| Request { timeout: Duration::from_secs(seconds), ..request("Wait", "slow") };
+    let late = async {
+        harness.env.clock.sleep(Duration::from_secs(50)).await;
+        connection.call(slow(60)).await
+    };
+    let first = async {
+        assert!(matches!(connection.call(slow(60)).await, Err(Error::TimedOut { .. })));
+        assert!(connection.is_lost());
+        assert!(matches!(connection.call(request("Echo", "")).await, Err(Error::Lost(_))));
+        harness.service.gate.notify_waiters();
+    };
+    let (late, ()) = tokio::join!(late, first);
+    assert_eq!(late.unwrap().message, "slow", "a waiting call still gets its response");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_times_out_while_others_are_answered_does_not_affect_the_connection() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let connection = connect(&harness).await;
+    let hung = Request { timeout: Duration::from_secs(100), ..request("Wait", "hung") };
+    let others = async {
+        harness.env.clock.sleep(Duration::from_secs(30)).await;
+        connection.call(request("Echo", "")).await.unwrap();
+    };
+    let (hung, ()) = tokio::join!(connection.call(hung), others);
+    assert!(matches!(hung, Err(Error::TimedOut { .. })) && !connection.is_lost());
+    connection.call(request("Echo", "")).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_connection_fails_its_calls_and_takes_no_more() {
     let harness = Harness::new(ServerOptions::default()).await;
     let options = ConnectOptions::for_user("bob");

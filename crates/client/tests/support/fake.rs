@@ -122,8 +122,12 @@ impl Fake {
     }
 
     pub fn client_with(&self, options: ClientOptions) -> Client {
-        let registry = Registry::rpc(&format!("localhost:{}", self.ports[0]));
-        Client::new(self.env.clone(), registry, options)
+        self.client_on(self.env.clone(), options)
+    }
+
+    /// A client with its own environment, for example with another network.
+    pub fn client_on(&self, env: Env, options: ClientOptions) -> Client {
+        Client::new(env, Registry::rpc(&format!("localhost:{}", self.ports[0])), options)
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {

@@ -5,6 +5,7 @@
 mod columns;
 pub mod fake;
 pub mod os;
+pub mod silent;
 
 use bytes::Bytes;
 use cell::mutation::Mutation;

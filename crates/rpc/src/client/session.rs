@@ -122,7 +122,7 @@ async fn read_answers(
         }
         match reader.read_buf(&mut bytes).await {
             Ok(0) => return SessionError::Closed,
-            Ok(_) => {}
+            Ok(_) => calls.received(),
             Err(error) => return error.into(),
         }
     }

@@ -15,8 +15,9 @@ use crate::scheduler::Owner;
 /// Bytes of one direction that may be unread, like socket buffers. A writer waits when they are
 /// full.
 pub(super) const WINDOW_BYTES: usize = 64 << 10;
-/// How long a sender retransmits to a blocked link before it gives the connection up.
-const GIVE_UP: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(90));
+/// How long a sender retransmits to a blocked link before it gives the connection up. The upper
+/// bound is the TCP user timeout that `os::network` sets.
+const GIVE_UP: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(50));
 
 /// Number of a connection in its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

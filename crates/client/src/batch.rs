@@ -55,7 +55,8 @@ pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>
     let mut retry = Retry::new(client.env(), client.options());
     while !open.is_empty() {
         let mut failed = Vec::new();
-        let groups = group(client, table, &actions, &open, &mut failed).await;
+        let lookups = Lookups { client, table, retry: &retry, unreachable: None };
+        let groups = group(lookups, &actions, &open, &mut failed).await;
         let calls = groups.into_values().map(|regions| call(client, &actions, regions));
         for (index, outcome) in join_all(calls).await.into_iter().flatten() {
             match outcome {
@@ -73,10 +74,30 @@ pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>
     outcomes.into_iter().map(|outcome| outcome.expect("every action has an outcome")).collect()
 }
 
+/// The lookups of one attempt. After one has failed because the cluster is not reachable, the
+/// others fail too: each would take as long.
+struct Lookups<'a> {
+    client: &'a Client,
+    table: &'a TableName,
+    retry: &'a Retry<'a>,
+    unreachable: Option<Error>,
+}
+
+impl Lookups<'_> {
+    async fn locate(&mut self, row: &Bytes) -> Result<Arc<Location>> {
+        let position = Position::At(row.clone());
+        if let Some(error) = &self.unreachable {
+            return self.client.cached_location(self.table, &position).ok_or_else(|| error.clone());
+        }
+        let located = self.client.locate(self.table, &position, self.retry).await;
+        self.unreachable = located.as_ref().err().filter(|error| error.stops_lookups()).cloned();
+        located
+    }
+}
+
 /// Locates the region of each action. Adds actions that cannot be located to `failed`.
 async fn group(
-    client: &Client,
-    table: &TableName,
+    mut lookups: Lookups<'_>,
     actions: &[Action],
     open: &[usize],
     failed: &mut Vec<(usize, Error)>,
@@ -89,7 +110,7 @@ async fn group(
         // A row is usually in the same region as the previous row, and always if the table has only
         // one region. Only otherwise is a lookup needed.
         if !regions.get(last).is_some_and(|(location, _)| location.region.contains(row)) {
-            match client.locate(table, &Position::At(row.clone())).await {
+            match lookups.locate(row).await {
                 Ok(location) => {
                     last = *by_name.entry(location.name().clone()).or_insert(regions.len());
                     if last == regions.len() {

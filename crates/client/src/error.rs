@@ -102,6 +102,11 @@ impl Error {
         }
     }
 
+    /// Whether a lookup failed for a reason that is not of its table. Other lookups would fail too.
+    pub(crate) fn stops_lookups(&self) -> bool {
+        matches!(self, Error::Registry(_) | Error::Connection { .. } | Error::Exhausted { .. })
+    }
+
     /// The Java class of the exception that HBase's client throws for this error.
     pub fn java_class(&self) -> &str {
         match self {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use cell::EndKey;
@@ -70,8 +71,14 @@ pub(crate) struct Locations {
     tables: Mutex<HashMap<TableName, Regions>>,
     meta: Mutex<Option<ServerName>>,
     // Serializes lookups in hbase:meta. A task that waits usually finds the location cached
-    // afterwards.
-    lookup_lock: tokio::sync::Mutex<()>,
+    // afterwards, or this failure.
+    last_failure: tokio::sync::Mutex<Option<LookupFailure>>,
+}
+
+/// The last lookup that failed because `hbase:meta` was not reachable.
+struct LookupFailure {
+    ended: Duration,
+    error: Error,
 }
 
 /// The known regions of a table, keyed by start key.
@@ -153,20 +160,43 @@ impl Client {
         }
     }
 
-    /// The location of the region at `position`, from the cache or from `hbase:meta`.
-    pub(crate) async fn locate(&self, table: &TableName, position: &Position) -> Result<Arc<Location>> {
-        let locations = &self.shared.locations;
-        if table.is_meta() {
-            return self.locate_meta().await;
+    /// The location of the region at `position`, from the cache or, until the deadline of `retry`,
+    /// from `hbase:meta`.
+    pub(crate) async fn locate(
+        &self,
+        table: &TableName,
+        position: &Position,
+        retry: &Retry<'_>,
+    ) -> Result<Arc<Location>> {
+        match self.cached_location(table, position) {
+            Some(location) => Ok(location),
+            None if table.is_meta() => retry.within(self.locate_meta()).await,
+            None => retry.within(self.load_location(table, position)).await,
         }
+    }
+
+    /// The location of a region of a user table, if it is cached.
+    pub(crate) fn cached_location(&self, table: &TableName, position: &Position) -> Option<Arc<Location>> {
+        self.shared.locations.find(table, position)
+    }
+
+    /// Looks a region up, unless a lookup for which this one waited has loaded it, or has failed.
+    async fn load_location(&self, table: &TableName, position: &Position) -> Result<Arc<Location>> {
+        let (locations, clock) = (&self.shared.locations, &self.env().clock);
+        let began = clock.monotonic();
+        let mut last_failure = locations.last_failure.lock().await;
         if let Some(location) = locations.find(table, position) {
             return Ok(location);
         }
-        let _guard = locations.lookup_lock.lock().await;
-        if let Some(location) = locations.find(table, position) {
-            return Ok(location);
+        if let Some(failure) = last_failure.as_ref().filter(|failure| failure.ended > began) {
+            return Err(failure.error.clone());
         }
-        let location = Arc::new(self.look_up(table, position).await?);
+        let found = self.look_up(table, position).await.inspect_err(|error| {
+            if error.stops_lookups() {
+                *last_failure = Some(LookupFailure { ended: clock.monotonic(), error: error.clone() });
+            }
+        });
+        let location = Arc::new(found?);
         locations.insert(Arc::clone(&location));
         Ok(location)
     }
@@ -179,7 +209,7 @@ impl Client {
         retry: &mut Retry<'_>,
     ) -> Result<Arc<Location>> {
         loop {
-            match self.locate(table, position).await {
+            match self.locate(table, position, retry).await {
                 Ok(location) => return Ok(location),
                 Err(error) => retry.pause(error).await?,
             }

@@ -46,6 +46,18 @@ impl<'a> Retry<'a> {
         Ok(())
     }
 
+    /// Runs `lookup` until the operation's deadline at most.
+    ///
+    /// # Errors
+    /// Those of `lookup`, and [`Error::Exhausted`] after the deadline.
+    pub(crate) async fn within<T>(&self, lookup: impl Future<Output = Result<T>>) -> Result<T> {
+        let left = self.deadline.saturating_sub(self.env.clock.monotonic());
+        self.env.timeout(left, lookup).await.unwrap_or_else(|| {
+            let last = Error::Registry("no response within the operation's timeout".into());
+            Err(Error::Exhausted { attempts: self.failed + 1, last: Box::new(last) })
+        })
+    }
+
     /// Resets the attempts and the deadline after progress.
     pub(crate) fn progressed(&mut self) {
         self.failed = 0;

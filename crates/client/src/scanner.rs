@@ -121,7 +121,7 @@ impl Scanner {
             if self.open.is_none() && self.next.is_none() {
                 return Ok(None);
             }
-            match self.fetch().await {
+            match self.fetch(&retry).await {
                 // A scanner that opens, returns no rows and is lost makes no progress.
                 Ok(()) if !self.ready.is_empty() || self.open.is_none() => retry.progressed(),
                 Ok(()) => {}
@@ -162,12 +162,12 @@ impl Scanner {
     }
 
     /// One call: opens the next region's scanner, or continues the open one.
-    async fn fetch(&mut self) -> Result<()> {
+    async fn fetch(&mut self, retry: &Retry<'_>) -> Result<()> {
         let (location, request) = match &self.open {
             Some(open) => (Arc::clone(&open.location), self.next_request(open)),
             None => {
                 let next = self.next.clone().expect("fetch is called only if a region is left");
-                let location = self.client.locate(&self.table, &next.position).await?;
+                let location = self.client.locate(&self.table, &next.position, retry).await?;
                 let request = self.open_request(&location, &next);
                 (location, request)
             }

@@ -165,7 +165,7 @@ impl Table {
         let mut retry = Retry::new(self.client.env(), self.client.options());
         let position = Position::At(row.clone());
         loop {
-            let error = match self.client.locate(&self.name, &position).await {
+            let error = match self.client.locate(&self.name, &position, &retry).await {
                 Ok(location) => {
                     let message = request(&location);
                     let call = OutgoingCall {
@@ -239,7 +239,8 @@ impl Table {
     /// [`Error::TableNotFound`] and others.
     pub async fn regions(&self) -> Result<Vec<Arc<Location>>> {
         if self.name.is_meta() {
-            return Ok(vec![self.client.locate(&self.name, &Position::Last).await?]);
+            let retry = Retry::new(self.client.env(), self.client.options());
+            return Ok(vec![self.client.locate(&self.name, &Position::Last, &retry).await?]);
         }
         let rows = self.client.meta_rows(&self.name).await?;
         if rows.is_empty() {

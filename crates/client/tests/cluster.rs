@@ -9,7 +9,8 @@ use cell::mutation::Mutation;
 use cell::query::Scan;
 use cell::schema::TableName;
 use cell::{CellType, KeyValue};
-use client::{Action, ClientOptions, Error, ScanOptions};
+use client::{Action, Client, ClientOptions, Error, Registry, ScanOptions};
+use futures_util::future::join_all;
 use proto::exception::{JavaException, class};
 use support::fake::Fake;
 use support::{FAMILY, get, keys, put};
@@ -290,6 +291,30 @@ async fn scans_of_meta_and_regions_by_it() {
     let starts: Vec<Bytes> = regions.iter().map(|location| location.region.start_key.clone()).collect();
     assert_eq!(starts, ["", "g", "p"]);
     assert_eq!(regions[1].server, fake.server_name(1));
+}
+
+/// 50 gets and a batch wait for one lookup, whose failure is theirs too.
+#[tokio::test(start_paused = true)]
+async fn operations_end_in_time_if_the_cluster_is_not_reachable() {
+    let env = support::silent::env(&base::testing::env(1), usize::MAX);
+    let seconds = std::time::Duration::from_secs;
+    // Without retries, the limit is one lookup. With retries, it is the operation's timeout.
+    for (retries_max, limit) in [(0, 31), (1000, 46)] {
+        let registry = Registry::zookeeper("zk1,zk2,zk3", "/hbase");
+        let options = ClientOptions { retries_max, operation_timeout: seconds(45), ..Default::default() };
+        let table = Client::new(env.clone(), registry, options).table(TableName::parse("t").unwrap());
+        let started = env.clock.monotonic();
+        let puts = (0..1000).map(|n| Action::Mutate(put(&format!("r{n}"), "q", "v")));
+        let batch = table.batch(puts.collect());
+        let gets = join_all((0..50).map(|n| {
+            let table = table.clone();
+            async move { table.get(&get(&format!("r{n}"))).await }
+        }));
+        let (gets, batch) = tokio::join!(gets, batch);
+        assert!(gets.iter().chain(&batch).all(|outcome| matches!(outcome, Err(Error::Exhausted { .. }))));
+        let elapsed = env.clock.monotonic() - started;
+        assert!(elapsed <= seconds(limit), "{elapsed:?}");
+    }
 }
 
 /// Many concurrent tasks share one connection and one lookup.

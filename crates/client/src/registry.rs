@@ -1,6 +1,7 @@
 //! Locates a cluster, through ZooKeeper's znodes or by calls to configured servers.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use base::env::Env;
@@ -20,13 +21,33 @@ pub(crate) const ZOOKEEPER_PORT: u16 = 2181;
 /// Default master port.
 const MASTER_PORT: u16 = 16000;
 
+/// The servers of ZooKeeper. The first one to contact is the one that responded last.
+pub struct ZooKeeperServers {
+    servers: Vec<(String, u16)>,
+    last: AtomicUsize,
+}
+
+impl ZooKeeperServers {
+    async fn data(&self, env: &Env, path: &str) -> Result<Bytes> {
+        let first = self.last.load(Ordering::Relaxed);
+        let mut servers = self.servers.clone();
+        servers.rotate_left(first);
+        let mut session =
+            zk::client::Client::connect(env, &servers, ZOOKEEPER_TIMEOUT).await.map_err(unusable)?;
+        let data = session.get_data(path).await.map_err(unusable);
+        self.last.store((first + session.server()) % servers.len(), Ordering::Relaxed);
+        session.close().await;
+        data
+    }
+}
+
 /// Source of the first servers' addresses.
 #[derive(Clone)]
 pub enum Registry {
     /// ZooKeeper's znodes.
     ZooKeeper {
         /// Servers; any of them is sufficient.
-        servers: Vec<(String, u16)>,
+        servers: Arc<ZooKeeperServers>,
         /// Names of the znodes.
         names: Names,
     },
@@ -47,7 +68,9 @@ pub enum Registry {
 impl Registry {
     /// ZooKeeper at `quorum` (`host[:port],...`), znodes below `parent`.
     pub fn zookeeper(quorum: &str, parent: &str) -> Registry {
-        Registry::ZooKeeper { servers: servers(quorum, ZOOKEEPER_PORT), names: Names::below(parent) }
+        let servers =
+            ZooKeeperServers { servers: servers(quorum, ZOOKEEPER_PORT), last: AtomicUsize::default() };
+        Registry::ZooKeeper { servers: Arc::new(servers), names: Names::below(parent) }
     }
 
     /// The servers of `hbase.client.bootstrap.servers` or `hbase.masters` (`host[:port],...`).
@@ -62,7 +85,7 @@ impl Registry {
     pub async fn cluster_id(&self, env: &Env, connections: &Connections) -> Result<String> {
         match self {
             Registry::ZooKeeper { servers, names } => {
-                let data = znode(env, servers, &names.hbaseid()).await?;
+                let data = servers.data(env, &names.hbaseid()).await?;
                 payload::read_cluster_id(&data).map_err(unusable)
             }
             Registry::Coordinator { coordinator, names } => {
@@ -83,7 +106,7 @@ impl Registry {
     pub async fn master(&self, env: &Env, connections: &Connections) -> Result<ServerName> {
         match self {
             Registry::ZooKeeper { servers, names } => {
-                let data = znode(env, servers, &names.master()).await?;
+                let data = servers.data(env, &names.master()).await?;
                 payload::read_master(&data).map_err(unusable)
             }
             Registry::Coordinator { coordinator, names } => {
@@ -105,7 +128,7 @@ impl Registry {
         let nowhere = "hbase:meta is not served";
         match self {
             Registry::ZooKeeper { servers, names } => {
-                let data = znode(env, servers, &names.meta_region_server(0)).await?;
+                let data = servers.data(env, &names.meta_region_server(0)).await?;
                 payload::read_meta_region_server(&data).map_err(unusable)?.ok_or_else(|| unusable(nowhere))
             }
             Registry::Coordinator { coordinator, names } => {
@@ -144,13 +167,6 @@ fn server_name(message: Option<proto::ServerName>, otherwise: &str) -> Result<Se
 
 async fn data_at(coordinator: &Arc<dyn Coordinator>, path: &str) -> Result<Bytes> {
     coordinator.get(path).await.map(|znode| znode.data).map_err(unusable)
-}
-
-async fn znode(env: &Env, servers: &[(String, u16)], path: &str) -> Result<Bytes> {
-    let mut session = zk::client::Client::connect(env, servers, ZOOKEEPER_TIMEOUT).await.map_err(unusable)?;
-    let data = session.get_data(path).await.map_err(unusable);
-    session.close().await;
-    data
 }
 
 /// Calls the servers in sequence until one responds.

@@ -4,8 +4,10 @@
 //! pings, no watches and no reconnects. Of several servers, the first that responds is used.
 
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::{Env, Stream};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,6 +18,9 @@ use crate::protocol::{ConnectRequest, ConnectResponse, Malformed, PASSWORD_LEN, 
 const ANSWER_LEN_MAX: u32 = 4 << 20;
 /// The requested session timeout. Sessions end long before.
 const SESSION_TIMEOUT_MS: i32 = 30_000;
+
+/// Time after which the next server is contacted too.
+const HEAD_START: Duration = Duration::from_secs(1);
 
 /// Why a znode could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,23 +47,24 @@ pub struct Client {
     stream: Box<dyn Stream>,
     timeout: Duration,
     last_xid: i32,
+    server: usize,
 }
 
 impl Client {
     /// Opens a session at the first of `servers` (host and port) that grants one within `timeout`.
+    /// They are contacted in sequence: each after the previous one failed or was silent for a
+    /// second.
     ///
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn connect(env: &Env, servers: &[(String, u16)], timeout: Duration) -> Result<Client, Error> {
-        let mut failures = Vec::new();
-        for (host, port) in servers {
-            match env.timeout(timeout, open(env, host, *port)).await {
-                Some(Ok(stream)) => return Ok(Client { env: env.clone(), stream, timeout, last_xid: 0 }),
-                Some(Err(error)) => failures.push(format!("{host}:{port}: {error}")),
-                None => failures.push(format!("{host}:{port}: no response within {timeout:?}")),
-            }
-        }
-        Err(Error::Unavailable(failures.join("; ")))
+        let (server, stream) = open_any(env, servers, timeout).await.map_err(Error::Unavailable)?;
+        Ok(Client { env: env.clone(), stream, timeout, last_xid: 0, server })
+    }
+
+    /// Which of the servers granted the session, as an index.
+    pub fn server(&self) -> usize {
+        self.server
     }
 
     /// The value at `path`.
@@ -112,6 +118,55 @@ impl Client {
 
 fn unavailable(error: impl ToString) -> Error {
     Error::Unavailable(error.to_string())
+}
+
+/// Opens a session at one of the servers. Returns its index.
+fn open_any<'a>(
+    env: &'a Env,
+    servers: &'a [(String, u16)],
+    timeout: Duration,
+) -> BoxFuture<'a, Result<(usize, Box<dyn Stream>), String>> {
+    Box::pin(async move {
+        let Some((server, others)) = servers.split_first() else {
+            return Err("no server is configured".into());
+        };
+        let mut first = pin!(open_in_time(env, server, timeout));
+        if others.is_empty() {
+            return Ok((0, first.await?));
+        }
+        let mut failures = [None, None];
+        match env.timeout(HEAD_START, first.as_mut()).await {
+            Some(Ok(stream)) => return Ok((0, stream)),
+            Some(Err(failure)) => failures[0] = Some(failure),
+            None => {}
+        }
+        let mut others = open_any(env, others, timeout);
+        while failures.contains(&None) {
+            tokio::select! {
+                biased;
+                opened = first.as_mut(), if failures[0].is_none() => match opened {
+                    Ok(stream) => return Ok((0, stream)),
+                    Err(failure) => failures[0] = Some(failure),
+                },
+                opened = &mut others, if failures[1].is_none() => match opened {
+                    Ok((server, stream)) => return Ok((server + 1, stream)),
+                    Err(failure) => failures[1] = Some(failure),
+                },
+            }
+        }
+        Err(failures.map(Option::unwrap_or_default).join("; "))
+    })
+}
+
+async fn open_in_time(
+    env: &Env,
+    (host, port): &(String, u16),
+    timeout: Duration,
+) -> Result<Box<dyn Stream>, String> {
+    match env.timeout(timeout, open(env, host, *port)).await {
+        Some(opened) => opened.map_err(|error| format!("{host}:{port}: {error}")),
+        None => Err(format!("{host}:{port}: no response within {timeout:?}")),
+    }
 }
 
 async fn open(env: &Env, host: &str, port: u16) -> io::Result<Box<dyn Stream>> {

@@ -1,10 +1,13 @@
 //! The endpoint against captured exchanges of HBase's clients, our own client, and hostile peers.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::env::{Env, Stream};
+use base::BoxFuture;
+use base::env::{Env, Listener, Network, Stream};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -200,6 +203,37 @@ async fn our_client_reads_what_was_published() {
     client.close().await;
     let refused = client::Client::connect(&harness.env, &servers[..1], Duration::from_secs(5)).await;
     assert!(matches!(refused.err(), Some(client::Error::Unavailable(_))));
+}
+
+/// A network in which the host `silent` never answers.
+struct PartlySilent(Arc<dyn Network>);
+
+impl Network for PartlySilent {
+    fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
+        self.0.listen(address)
+    }
+
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        if host == "silent" { Box::pin(std::future::pending()) } else { self.0.connect(host, port) }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_delays_our_client_by_a_second() {
+    let harness = Harness::new().await;
+    let net = Arc::new(PartlySilent(harness.env.net.clone()));
+    let env = Env { net, ..harness.env.clone() };
+    let silent = ("silent".to_string(), 2181);
+    let servers = [silent.clone(), silent.clone(), ("localhost".to_string(), harness.port), silent];
+    let timeout = Duration::from_secs(10);
+    let began = env.clock.monotonic();
+    let mut client = client::Client::connect(&env, &servers, timeout).await.unwrap();
+    assert!(env.clock.monotonic() - began < Duration::from_secs(3));
+    assert_eq!((client.server(), client.get_data("/hbase/master").await.unwrap()), (2, "m".into()));
+
+    let refused = client::Client::connect(&env, &servers[..2], timeout).await.err();
+    let Some(client::Error::Unavailable(reason)) = refused else { panic!("{refused:?}") };
+    assert_eq!(reason, ["silent:2181: no response within 10s"; 2].join("; "));
 }
 
 #[tokio::test(start_paused = true)]

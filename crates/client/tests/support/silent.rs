@@ -1,4 +1,4 @@
-//! A network whose first connections deliver nothing and never break, as after a firewall dropped
+//! A network in which some connections deliver nothing and never break, as after a firewall dropped
 //! them.
 
 use std::io;
@@ -9,27 +9,30 @@ use base::BoxFuture;
 use base::env::{Env, Listener, Network, Stream};
 use tokio::io::DuplexStream;
 
-struct Silent {
+/// Whether a connection to a host is silent, and how many were silent before.
+type IsSilent = dyn Fn(&str, usize) -> bool + Send + Sync;
+
+struct PartlySilent {
     net: Arc<dyn Network>,
-    max: usize,
+    is_silent: Box<IsSilent>,
     // The other ends.
     silent: Mutex<Vec<DuplexStream>>,
 }
 
-/// `env` with such a network: its first `max` connections are silent.
-pub fn env(env: &Env, max: usize) -> Env {
-    let silent = Silent { net: env.net.clone(), max, silent: Mutex::default() };
-    Env { net: Arc::new(silent), ..env.clone() }
+/// `env` with such a network.
+pub fn env(env: &Env, is_silent: impl Fn(&str, usize) -> bool + Send + Sync + 'static) -> Env {
+    let net = PartlySilent { net: env.net.clone(), is_silent: Box::new(is_silent), silent: Mutex::default() };
+    Env { net: Arc::new(net), ..env.clone() }
 }
 
-impl Network for Silent {
+impl Network for PartlySilent {
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
         self.net.listen(address)
     }
 
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
         let mut silent = self.silent.lock().unwrap();
-        if silent.len() == self.max {
+        if !(self.is_silent)(host, silent.len()) {
             return self.net.connect(host, port);
         }
         let (near, far) = tokio::io::duplex(1 << 16);

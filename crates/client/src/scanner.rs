@@ -3,8 +3,9 @@
 //! The scanner opens a server-side scanner in each region in sequence. If that scanner is lost
 //! (region moved, lease expired, server gone), it opens a new one after the last complete row. It
 //! drops the parts of an incomplete row and reads them again, so that a row is never assembled from
-//! two reads. With a batch size, parts of the row may have been returned already: the scanner skips
-//! all cells up to the last one that was returned.
+//! two reads. A call that the server refuses to start leaves its scanner as it was, so the same
+//! scanner continues. With a batch size, parts of the row may have been returned already: the
+//! scanner skips all cells up to the last one that was returned.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use wire::convert;
 
 use crate::Client;
 use crate::connections::{HIGH_PRIORITY, OutgoingCall};
-use crate::error::{Error, Result};
+use crate::error::{Error, Reaction, Result};
 use crate::locations::{Location, Position};
 use crate::message::{Cells, Row};
 use crate::retry::Retry;
@@ -52,6 +53,8 @@ pub struct Scanner {
     ready: VecDeque<Row>,
     // Received parts of an incomplete row.
     partial: Vec<KeyValue>,
+    // The most cells that `partial` has had for this row.
+    longest_partial: usize,
     // Last returned cell of a row that may be incomplete (batches and parts only).
     last_returned: Option<KeyValue>,
     in_parts: bool,
@@ -94,6 +97,7 @@ impl Scanner {
             open: None,
             ready: VecDeque::new(),
             partial: Vec::new(),
+            longest_partial: 0,
             last_returned: None,
             in_parts: false,
             rows_begun: 0,
@@ -122,12 +126,19 @@ impl Scanner {
                 return Ok(None);
             }
             match self.fetch(&retry).await {
-                // A scanner that opens, returns no rows and is lost makes no progress.
-                Ok(()) if !self.ready.is_empty() || self.open.is_none() => retry.progressed(),
+                Ok(()) if self.has_progressed() => retry.progressed(),
                 Ok(()) => {}
                 Err(error) => self.recover(&mut retry, error).await?,
             }
         }
+    }
+
+    /// Whether the last response advanced the scan. A scanner that opens, returns no rows and is
+    /// lost makes no progress, nor does one that returns the same parts of a row again.
+    fn has_progressed(&mut self) -> bool {
+        let has_longer_part = self.partial.len() > self.longest_partial;
+        self.longest_partial = self.longest_partial.max(self.partial.len());
+        !self.ready.is_empty() || self.open.is_none() || has_longer_part
     }
 
     /// All remaining rows.
@@ -149,16 +160,25 @@ impl Scanner {
 
     /// Handles a failure: pauses before the scan continues, or ends the scan with an error.
     async fn recover(&mut self, retry: &mut Retry<'_>, error: Error) -> Result<()> {
-        self.open = None;
-        self.partial.clear();
+        let is_refused = matches!(error.reaction(), Reaction::Retry | Reaction::RetryOverloaded);
+        if !is_refused {
+            self.drop_open();
+        }
         let paused = match self.client.refuse_if_disabled(&self.table, &error).await {
             Ok(()) => retry.pause(error).await,
             Err(disabled) => Err(disabled),
         };
         if paused.is_err() {
+            self.drop_open();
             self.next = None;
         }
         paused
+    }
+
+    /// Drops the open scanner, and the parts of a row that it has returned.
+    fn drop_open(&mut self) {
+        self.open = None;
+        self.partial.clear();
     }
 
     /// One call: opens the next region's scanner, or continues the open one.
@@ -263,6 +283,7 @@ impl Scanner {
     /// Completes the current row.
     fn end_row(&mut self) {
         let cells = std::mem::take(&mut self.partial);
+        self.longest_partial = 0;
         if let Some(last) = cells.last() {
             self.last_returned = Some(last.clone());
             self.push_row(cells);

@@ -266,6 +266,25 @@ async fn a_scan_whose_server_never_recovers_ends() {
     assert!(scanner.next().await.unwrap().is_none(), "the scan has ended");
 }
 
+/// With a quota, a large row is read in parts, with refused calls in between.
+#[tokio::test(start_paused = true)]
+async fn a_scanner_continues_after_a_refused_call() {
+    for class in [class::RPC_THROTTLING, class::CALL_QUEUE_TOO_BIG] {
+        let fake = Fake::new(1, &[]).await;
+        let table = fake.client().table(fake.table.clone());
+        let cell = |at: u32| KeyValue::new(b"a", FAMILY, &at.to_be_bytes(), 1, CellType::Put, b"v");
+        table.mutate(&Mutation::put("a", (0..40).map(cell).collect())).await.unwrap();
+        {
+            let mut state = fake.state();
+            state.cells_max = 1;
+            state.refuse_next = Some(JavaException::new(class, "later"));
+        }
+        let rows = table.scan(Scan::default()).collect().await.unwrap();
+        assert_eq!(rows.iter().map(|row| row.cells.len()).collect::<Vec<_>>(), [40]);
+        assert_eq!(fake.state().called("ScanOpen"), 1);
+    }
+}
+
 /// Each scanner opens, returns no rows, and is lost. If opening counted as progress, the scan would
 /// never end.
 #[tokio::test(start_paused = true)]

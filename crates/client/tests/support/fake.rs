@@ -50,6 +50,8 @@ pub struct State {
     pub fault_every: u64,
     /// Maximum number of cells in one scan response.
     pub cells_max: usize,
+    /// Every second call that continues a scanner is refused for this reason.
+    pub refuse_next: Option<JavaException>,
     /// Before a flush, the region that contains this key is split at it.
     pub split_at_flush: Option<Bytes>,
     /// Maximum number of rows per call of the column endpoint; the response then has a resume row.
@@ -90,6 +92,7 @@ impl Fake {
             faults: VecDeque::new(),
             fault_every: 0,
             cells_max: usize::MAX,
+            refuse_next: None,
             split_at_flush: None,
             endpoint_rows_max: usize::MAX,
             split_at_endpoint: None,
@@ -475,6 +478,11 @@ impl Node {
             (Some(id), _) => {
                 state.count("ScanNext");
                 state.ordered_fault("ScanNext")?;
+                if let Some(refusal) = &state.refuse_next
+                    && !state.called("ScanNext").is_multiple_of(2)
+                {
+                    return Err(refusal.clone());
+                }
                 let gone = || JavaException::new(class::UNKNOWN_SCANNER, "scanner");
                 let cursor = state.scanners.remove(&id).ok_or_else(gone)?;
                 if request.next_call_seq.is_some_and(|seq| seq != cursor.next_call_seq) {

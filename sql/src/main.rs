@@ -74,7 +74,7 @@ use stored::Stored;
 use system_table::SystemTable;
 use threads::Threads;
 
-/// Retries after the first attempt: few, because a user waits for the result.
+/// Retries of the shell after the first attempt: few, because a user waits for the result.
 const RETRIES_MAX: u32 = 7;
 /// Task polls between two polls of the sockets: few, because one poll of a join is long.
 const SOCKETS_EVERY: u32 = 2;
@@ -117,6 +117,16 @@ struct Arguments {
     /// Write man pages and completions for bash, zsh and fish to this directory
     #[arg(long, value_name = "DIR", hide = true)]
     generate: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn client_options(&self) -> ClientOptions {
+        let defaults = ClientOptions::default();
+        let is_shell = self.command.is_none() && self.listen.is_none();
+        // An import, or a client of the port, waits for a region that moves, as HBase's clients do.
+        let retries_max = if is_shell { RETRIES_MAX } else { defaults.retries_max };
+        ClientOptions { user: user(), retries_max, ..defaults }
+    }
 }
 
 /// A command that is no shell.
@@ -195,14 +205,7 @@ async fn run(arguments: Arguments, env: Env) -> Result<(), Failed> {
         return run_export(export, &Engine { context, catalog }, &env).await.map_err(failed);
     }
     let cluster = arguments.zookeeper.clone().with_port_offset(arguments.port_offset).map_err(failed)?;
-    let defaults = ClientOptions::default();
-    let retries_max = match &arguments.command {
-        // An import waits for a region that moves, as HBase's clients do.
-        Some(_) => defaults.retries_max,
-        None => RETRIES_MAX,
-    };
-    let options = ClientOptions { user: user(), retries_max, ..defaults };
-    let client = Client::new(env.clone(), cluster.registry(), options);
+    let client = Client::new(env.clone(), cluster.registry(), arguments.client_options());
     let declarations = Arc::new(SystemTable::new(client.clone(), env.clone()));
     let catalog = Arc::new(Catalog::new(declarations, Arc::new(Cluster(client.clone())), env.clone()));
     let sender = if arguments.listen.is_some() { Sender::Clients } else { Sender::User };

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use clap::Parser;
+use client::ClientOptions;
 use datafusion::arrow::array::{
     Array, AsArray, Float64Array, Int16Array, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
 };
@@ -21,6 +23,7 @@ use crate::fake_cluster::{Cells, FakeCluster, Shared};
 use crate::import::files::Format;
 use crate::session::{self, Sender};
 use crate::statements::{Engine, Outcome, user_message};
+use crate::{Arguments, RETRIES_MAX};
 
 /// Number of rows in the table.
 const ROWS: i64 = 300;
@@ -555,4 +558,14 @@ async fn groups_beyond_the_memory_end_the_query() {
     let engine = Engine { context, ..engine };
     let error = run(&engine, "SELECT id, count(*) FROM t GROUP BY id").await.unwrap_err();
     assert!(error.contains("--memory"), "{error}");
+}
+
+#[test]
+fn only_the_shell_gives_up_early() {
+    let retries = |options: &[&str]| {
+        let arguments = Arguments::parse_from([&["grampus-sql"][..], options].concat());
+        arguments.client_options().retries_max
+    };
+    assert_eq!(retries(&[]), RETRIES_MAX);
+    assert_eq!(retries(&["--listen", "127.0.0.1:5432"]), ClientOptions::default().retries_max);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use cell::mutation::Mutation;
+use cell::mutation::{Mutation, MutationKind};
 use cell::query::Get;
 use cell::region::ServerName;
 use cell::schema::TableName;
@@ -49,7 +49,8 @@ type ByRegion = Vec<(Arc<Location>, Vec<usize>)>;
 type Outcomes = Vec<(usize, Result<Row>)>;
 
 /// Runs all actions; returns the outcomes in the order of the actions.
-pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>) -> Vec<Result<Row>> {
+pub(crate) async fn run(client: &Client, table: &TableName, mut actions: Vec<Action>) -> Vec<Result<Row>> {
+    let nonce_group = assign_nonces(client, &mut actions);
     let mut outcomes: Vec<Option<Result<Row>>> = actions.iter().map(|_| None).collect();
     let mut open: Vec<usize> = (0..actions.len()).collect();
     let mut retry = Retry::new(client.env(), client.options());
@@ -57,7 +58,7 @@ pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>
         let mut failed = Vec::new();
         let lookups = Lookups { client, table, retry: &retry, unreachable: None };
         let groups = group(lookups, &actions, &open, &mut failed).await;
-        let calls = groups.into_values().map(|regions| call(client, &actions, regions));
+        let calls = groups.into_values().map(|regions| call(client, &actions, nonce_group, regions));
         for (index, outcome) in join_all(calls).await.into_iter().flatten() {
             match outcome {
                 Ok(row) => outcomes[index] = Some(Ok(row)),
@@ -72,6 +73,25 @@ pub(crate) async fn run(client: &Client, table: &TableName, actions: Vec<Action>
         );
     }
     outcomes.into_iter().map(|outcome| outcome.expect("every action has an outcome")).collect()
+}
+
+/// Gives each increment and append a nonce if it has none, so that a retry does not apply it twice.
+/// Returns the nonce group of the batch: a Multi has only one.
+fn assign_nonces(client: &Client, actions: &mut [Action]) -> Option<u64> {
+    let mut group = actions.iter().find_map(|action| match action {
+        Action::Mutate(Mutation { nonce: (group, nonce), .. }) if *nonce != 0 => Some(*group),
+        _ => None,
+    });
+    for action in actions {
+        if let Action::Mutate(mutation) = action
+            && matches!(mutation.kind, MutationKind::Increment | MutationKind::Append)
+            && mutation.nonce.1 == 0
+        {
+            let (new_group, nonce) = client.nonce();
+            mutation.nonce = (*group.get_or_insert(new_group), nonce);
+        }
+    }
+    group
 }
 
 /// The lookups of one attempt. After one has failed because the cluster is not reachable, the
@@ -174,12 +194,13 @@ async fn retry_failed(
 }
 
 /// Sends one Multi to one server; returns the outcome of each action.
-async fn call(client: &Client, actions: &[Action], regions: ByRegion) -> Outcomes {
+async fn call(client: &Client, actions: &[Action], nonce_group: Option<u64>, regions: ByRegion) -> Outcomes {
     let mut cells = CellBlock::new();
     let region_action = regions
         .iter()
         .map(|(location, indexes)| region_action(client, location, indexes, actions, &mut cells));
-    let request = MultiRequest { region_action: region_action.collect(), ..MultiRequest::default() };
+    let request =
+        MultiRequest { region_action: region_action.collect(), nonce_group, ..MultiRequest::default() };
     let first = &regions.first().expect("each server has at least one region").0;
     let priority = if first.region.table.is_system() { crate::connections::HIGH_PRIORITY } else { 0 };
     let call = OutgoingCall { cells, priority, ..OutgoingCall::new("ClientService", "Multi", &request) };

@@ -195,8 +195,10 @@ impl Table {
         if self.name.is_system() { HIGH_PRIORITY } else { 0 }
     }
 
-    /// Runs independent gets and mutations of any rows. Returns their outcomes in order; mutations
-    /// return empty rows.
+    /// Runs independent gets and mutations of any rows. Returns their outcomes in order; puts and
+    /// deletes return empty rows. Increments and appends get nonces, as in
+    /// [`read_modify_write`](Self::read_modify_write). If mutations have nonces already, these must
+    /// be of one nonce group.
     pub async fn batch(&self, actions: Vec<Action>) -> Vec<Result<Row>> {
         batch::run(&self.client, &self.name, actions).await
     }

@@ -5,7 +5,7 @@
 mod support;
 
 use bytes::Bytes;
-use cell::mutation::Mutation;
+use cell::mutation::{Mutation, MutationKind};
 use cell::query::Scan;
 use cell::schema::TableName;
 use cell::{CellType, KeyValue};
@@ -161,6 +161,18 @@ async fn a_batch_retries_only_failed_operations() {
     // Three servers, then the busy action and the moved region, which are both on the first server
     // now.
     assert_eq!(fake.state().called("Multi") - before, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_batch_applies_each_append_once() {
+    let fake = Fake::new(1, &[]).await;
+    let table = fake.client().table(fake.table.clone());
+    let append = Mutation { kind: MutationKind::Append, ..put("a", "q", "v") };
+    fake.state().faults.push_back(("MultiResponse", JavaException::io("lost")));
+    let outcomes = table.batch(vec![Action::Mutate(append.clone()), Action::Mutate(append)]).await;
+    assert!(outcomes.iter().all(Result::is_ok));
+    let state = fake.state();
+    assert_eq!((state.called("Multi"), state.appends), (2, 2));
 }
 
 #[tokio::test(start_paused = true)]

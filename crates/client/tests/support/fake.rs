@@ -1,7 +1,7 @@
 //! A fake cluster with one table. Tests control which server serves each region, the response
 //! sizes, and failures.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -58,10 +58,13 @@ pub struct State {
     pub endpoint_rows_max: usize,
     /// Before an endpoint call, the region that contains this key is split at it.
     pub split_at_endpoint: Option<Bytes>,
+    /// Number of appends, except those repeated with the same nonce.
+    pub appends: usize,
     /// Start keys of flushed regions.
     pub flushed: Vec<Bytes>,
     /// Number of calls per method; `Meta` counts calls for `hbase:meta`.
     pub calls: HashMap<String, usize>,
+    nonces: HashSet<(u64, u64)>,
     scanners: HashMap<u64, Cursor>,
     random: u64,
 }
@@ -96,7 +99,9 @@ impl Fake {
             split_at_flush: None,
             endpoint_rows_max: usize::MAX,
             split_at_endpoint: None,
+            appends: 0,
             flushed: Vec::new(),
+            nonces: HashSet::new(),
             calls: HashMap::new(),
             scanners: HashMap::new(),
             random: 1,
@@ -255,8 +260,9 @@ impl State {
         region: &RegionInfo,
         message: &proto::MutationProto,
         cells: &mut CellBlockReader,
+        nonce_group: u64,
     ) -> Answer<()> {
-        let mutation = from_proto::mutation(message, cells, 0)?;
+        let mutation = from_proto::mutation(message, cells, nonce_group)?;
         if !region.contains(&mutation.row) {
             return Err(JavaException::new(class::WRONG_REGION, "row"));
         }
@@ -275,9 +281,12 @@ impl State {
             MutationKind::Delete => {
                 self.rows.remove(&mutation.row);
             }
-            MutationKind::Increment | MutationKind::Append => {
-                return Err(JavaException::unsupported("a change that reads"));
+            MutationKind::Append => {
+                if mutation.nonce.1 == 0 || self.nonces.insert(mutation.nonce) {
+                    self.appends += 1;
+                }
             }
+            MutationKind::Increment => return Err(JavaException::unsupported("an increment")),
         }
         Ok(())
     }
@@ -409,7 +418,8 @@ impl Node {
         state.count("Mutate");
         let region = state.region(&request.region, self.at)?;
         state.fault("Mutate")?;
-        state.apply(&region, &request.mutation, &mut Codec::KeyValue.read(cells))?;
+        let group = request.nonce_group();
+        state.apply(&region, &request.mutation, &mut Codec::KeyValue.read(cells), group)?;
         Ok(reply(MutateResponse { processed: Some(true), ..Default::default() }, Bytes::new()))
     }
 
@@ -423,7 +433,8 @@ impl Node {
         for part in &request.region_action {
             results.push(match state.region(&part.region, self.at) {
                 Ok(region) => {
-                    let (result, cells) = self.region_action(&mut state, &region, part, &mut block);
+                    let block = (&mut block, request.nonce_group());
+                    let (result, cells) = self.region_action(&mut state, &region, part, block);
                     found.extend(cells);
                     result
                 }
@@ -433,6 +444,7 @@ impl Node {
                 }
             });
         }
+        state.ordered_fault("MultiResponse")?;
         Ok(reply(MultiResponse { region_action_result: results, ..Default::default() }, encode(&found)))
     }
 
@@ -443,12 +455,12 @@ impl Node {
         state: &mut State,
         region: &RegionInfo,
         part: &proto::RegionAction,
-        block: &mut CellBlockReader,
+        (block, nonce_group): (&mut CellBlockReader, u64),
     ) -> (RegionActionResult, Vec<KeyValue>) {
         let mut entries = Vec::new();
         for action in &part.action {
             let outcome = match (state.fault("Action"), &action.mutation) {
-                (Ok(()), Some(mutation)) => state.apply(region, mutation, block),
+                (Ok(()), Some(mutation)) => state.apply(region, mutation, block, nonce_group),
                 (fault, _) => {
                     from_proto::skip_action(action, block);
                     fault

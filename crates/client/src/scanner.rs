@@ -318,8 +318,9 @@ impl Scanner {
         }
         if scan_ended || (self.options.limit > 0 && self.rows_begun >= self.options.limit) {
             self.partial.clear();
-            self.close_open().await;
+            // Before the pause: the caller may drop this future.
             self.next = None;
+            self.close_open().await;
         } else if !in_region {
             self.next = self.next_region(&location);
         }

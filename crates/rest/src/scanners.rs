@@ -175,36 +175,53 @@ impl Drop for RowScanner {
     }
 }
 
-/// The cells of one response, whose complete rows are encoded. If the response fails, the scanner
-/// takes the cells back.
-struct CellBatch {
-    rows: RowCollector,
+/// Cells that a response took from a scanner. The scanner takes them back when this is dropped: if
+/// the response fails, or if its client disconnects while the scanner waits.
+struct TakenCells<'a> {
+    scanner: &'a mut RowScanner,
     cells: Vec<KeyValue>,
-    /// Where the last row begins in `cells`.
+}
+
+impl Drop for TakenCells<'_> {
+    fn drop(&mut self) {
+        self.scanner.put_back(std::mem::take(&mut self.cells));
+    }
+}
+
+/// The cells of one response, whose complete rows are encoded.
+struct CellBatch<'a> {
+    rows: RowCollector,
+    taken: TakenCells<'a>,
+    /// Where the last row begins in the cells.
     row_start: usize,
     bytes: usize,
 }
 
-impl CellBatch {
-    fn new(rows: RowCollector) -> CellBatch {
-        CellBatch { rows, cells: Vec::new(), row_start: 0, bytes: 0 }
+impl<'a> CellBatch<'a> {
+    fn new(rows: RowCollector, scanner: &'a mut RowScanner) -> CellBatch<'a> {
+        CellBatch { rows, taken: TakenCells { scanner, cells: Vec::new() }, row_start: 0, bytes: 0 }
+    }
+
+    /// Number of cells.
+    fn len(&self) -> usize {
+        self.taken.cells.len()
     }
 
     /// Whether the last row ends before `cell`.
     fn ends_before(&self, cell: &KeyValue) -> bool {
-        self.cells.last().is_some_and(|last| last.view(0).row() != cell.view(0).row())
+        self.taken.cells.last().is_some_and(|last| last.view(0).row() != cell.view(0).row())
     }
 
     fn push(&mut self, cell: KeyValue) -> Result<()> {
-        let (ends_row, row_end) = (self.ends_before(&cell), self.cells.len());
+        let (ends_row, row_end) = (self.ends_before(&cell), self.len());
         self.bytes += cell.bytes().len();
-        self.cells.push(cell);
+        self.taken.cells.push(cell);
         if ends_row { self.end_row(row_end) } else { Ok(()) }
     }
 
-    /// Encodes the last row, which ends at `row_end` in `cells`.
+    /// Encodes the last row, which ends at `row_end` in the cells.
     fn end_row(&mut self, row_end: usize) -> Result<()> {
-        let row = &self.cells[std::mem::replace(&mut self.row_start, row_end)..row_end];
+        let row = &self.taken.cells[std::mem::replace(&mut self.row_start, row_end)..row_end];
         if row.is_empty() { Ok(()) } else { self.rows.add(row) }
     }
 }
@@ -288,36 +305,33 @@ impl Gateway {
         media: Media,
         (rows_max, cells_max): (Option<usize>, Option<u64>),
     ) -> Result<Reply> {
-        let mut batch = CellBatch::new(self.collector(media));
-        match self.fill(&mut batch, scanner, id, (rows_max, cells_max)).await {
-            Ok(()) if batch.cells.is_empty() => Ok(Reply::empty(StatusCode::NO_CONTENT)),
-            Ok(()) => Ok(batch.rows.reply().uncached()),
-            Err(failure) => {
-                scanner.put_back(batch.cells);
-                Err(failure)
-            }
+        let mut batch = CellBatch::new(self.collector(media), scanner);
+        self.fill(&mut batch, id, (rows_max, cells_max)).await?;
+        if std::mem::take(&mut batch.taken.cells).is_empty() {
+            return Ok(Reply::empty(StatusCode::NO_CONTENT));
         }
+        Ok(batch.rows.reply().uncached())
     }
 
     /// Reads cells until the response has enough.
     async fn fill(
         &self,
-        batch: &mut CellBatch,
-        scanner: &mut RowScanner,
+        batch: &mut CellBatch<'_>,
         id: &str,
         (rows_max, cells_max): (Option<usize>, Option<u64>),
     ) -> Result<()> {
-        let (rows_max, cells_max) = (rows_max.unwrap_or(usize::MAX), cells_max.unwrap_or(scanner.batch));
+        let rows_max = rows_max.unwrap_or(usize::MAX);
+        let cells_max = cells_max.unwrap_or(batch.taken.scanner.batch);
         let bytes_max = RESPONSE_BYTES.min(self.options.response_bytes_max / 2);
-        while (batch.cells.len() as u64) < cells_max && batch.bytes < bytes_max {
-            let Some(cell) = self.next_cell(scanner, id).await? else { break };
+        while (batch.len() as u64) < cells_max && batch.bytes < bytes_max {
+            let Some(cell) = self.next_cell(batch.taken.scanner, id).await? else { break };
             if batch.ends_before(&cell) && batch.rows.rows() + 1 == rows_max {
-                scanner.cells.push_front(cell);
+                batch.taken.scanner.cells.push_front(cell);
                 break;
             }
             batch.push(cell)?;
         }
-        batch.end_row(batch.cells.len())
+        batch.end_row(batch.len())
     }
 
     async fn next_cell(&self, scanner: &mut RowScanner, id: &str) -> Result<Option<KeyValue>> {
@@ -433,6 +447,30 @@ mod tests {
         for row in ["a", "b", "c", "d"] {
             let reply = gateway.next_cells(&mut scanner, "id", Media::Json, (None, Some(1))).await;
             let Ok(Reply { content: Content::Whole(body), .. }) = reply else { panic!("no cell of {row}") };
+            let key = format!("\"key\":\"{}\"", base64::encode(row.as_bytes()));
+            assert!(String::from_utf8_lossy(&body).contains(&key), "{body:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn cells_of_a_request_that_was_cut_off_are_returned_by_the_next_request() {
+        let env = base::testing::env(1);
+        let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
+        let gateway = Gateway::new(env, client.clone(), RestOptions::default());
+        let mut scanner = scanner(&client);
+        scanner.batch = u64::MAX;
+        let cell = |row: &str| KeyValue::new(row.as_bytes(), b"f", b"q", 1, CellType::Put, b"v");
+        scanner.cells = ["a", "b"].map(cell).into();
+        // It waits for a third cell, because the cluster has no server.
+        tokio::select! {
+            biased;
+            _ = gateway.next_cells(&mut scanner, "id", Media::Json, (None, None)) => panic!("a response"),
+            () = std::future::ready(()) => {}
+        }
+        scanner.end();
+        let reply = gateway.next_cells(&mut scanner, "id", Media::Json, (None, None)).await;
+        let Ok(Reply { content: Content::Whole(body), .. }) = reply else { panic!("no cells") };
+        for row in ["a", "b"] {
             let key = format!("\"key\":\"{}\"", base64::encode(row.as_bytes()));
             assert!(String::from_utf8_lossy(&body).contains(&key), "{body:?}");
         }

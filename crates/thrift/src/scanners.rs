@@ -159,22 +159,25 @@ impl OpenScan {
         rows_max: usize,
         bytes_max: usize,
     ) -> Result<Vec<Row>, ScanFailure> {
-        let (mut rows, mut bytes) = (Vec::new(), 0);
-        while rows.len() < rows_max {
-            let Some(row) = self.next_row().await.map_err(ScanFailure::Client)? else { break };
+        let (mut taken, mut bytes) = (TakenRows { scan: self, rows: Vec::new() }, 0);
+        while taken.rows.len() < rows_max {
+            let row = match taken.scan.next_row().await {
+                Ok(Some(row)) => row,
+                Ok(None) => break,
+                Err(error) => {
+                    taken.rows.clear();
+                    return Err(ScanFailure::Client(error));
+                }
+            };
             let size = row_bytes(&row);
             bytes += size;
-            rows.push(row);
-            let admitted = match bytes > bytes_max {
-                true => Err(ScanFailure::TooLarge),
-                false => call.take_memory(size).map_err(ScanFailure::NoMemory),
-            };
-            if let Err(failure) = admitted {
-                self.put_back(rows);
-                return Err(failure);
+            taken.rows.push(row);
+            if bytes > bytes_max {
+                return Err(ScanFailure::TooLarge);
             }
+            call.take_memory(size).map_err(ScanFailure::NoMemory)?;
         }
-        Ok(rows)
+        Ok(std::mem::take(&mut taken.rows))
     }
 
     async fn next_row(&mut self) -> client::Result<Option<Row>> {
@@ -206,6 +209,19 @@ impl Drop for OpenScan {
         if let Some(scanner) = self.scanner.take() {
             self.env.spawn(TaskClass::Connection, scanner.close());
         }
+    }
+}
+
+/// Rows that a response took from a scan. The scan takes them back when this is dropped: if the
+/// response fails, or if its client disconnects while the scan waits.
+struct TakenRows<'a> {
+    scan: &'a mut OpenScan,
+    rows: Vec<Row>,
+}
+
+impl Drop for TakenRows<'_> {
+    fn drop(&mut self) {
+        self.scan.put_back(std::mem::take(&mut self.rows));
     }
 }
 
@@ -279,6 +295,26 @@ mod tests {
         assert_eq!(read, rows);
         drop(scan);
         assert_eq!(budget.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn rows_of_a_call_that_was_cut_off_are_returned_by_the_next_call() {
+        let env = base::testing::env(1);
+        let client = Client::new(env.clone(), Registry::rpc(""), ClientOptions::default());
+        let budget = Budget::new(4 << 20);
+        let mut scan = scan(&env, &client);
+        scan.put_back(vec![row("a")]);
+        let (mut memory, mut next_memory) = (BudgetShare::of(&budget), BudgetShare::of(&budget));
+        let mut first = call(&mut memory);
+        // It waits for a second row, because the cluster has no server.
+        tokio::select! {
+            biased;
+            _ = scan.next(&mut first, 2, usize::MAX) => panic!("a response"),
+            () = std::future::ready(()) => {}
+        }
+        scan.scanner = None;
+        let rows = scan.next(&mut call(&mut next_memory), 2, usize::MAX).await;
+        assert_eq!(rows.unwrap_or_else(|_| panic!("no rows")), [row("a")]);
     }
 
     /// Runs tasks and counts them. Each closes a scanner here.

@@ -59,7 +59,8 @@ pub struct ServerOptions {
     /// fail with `CallQueueTooBigException`.
     pub response_bytes_max: usize,
     /// Maximum number of concurrent calls; further ones fail with `CallQueueTooBigException`
-    /// (`hbase.ipc.server.max.callqueue.length`). `None`: limited only by their bytes.
+    /// (`hbase.ipc.server.max.callqueue.length`). Calls of high priority are counted separately.
+    /// `None`: limited only by their bytes.
     pub calls_max: Option<usize>,
     /// Maximum number of connections; further ones are closed immediately.
     pub connections_max: usize,

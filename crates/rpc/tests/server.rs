@@ -497,6 +497,30 @@ async fn calls_beyond_the_maximum_are_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_for_user_tables_do_not_shut_out_system_calls() {
+    let options = ServerOptions { calls_max: Some(2), ..ServerOptions::default() };
+    let harness = Harness::new(options).await;
+    let (mut user, mut system) = (harness.open().await, harness.open().await);
+    let call = |call_id, priority, method: &str| {
+        let header = RequestHeader { call_id, priority, method: method.into(), ..RequestHeader::default() };
+        request_with(header, b"", &[])
+    };
+    for (call_id, priority) in [(1, 0), (2, 10), (3, 0)] {
+        user.send(&call(call_id, priority, "Wait")).await;
+    }
+    assert!(user.response().await.outcome.is_err(), "the third call");
+    for (call_id, priority) in [(1, 100), (2, 200)] {
+        system.send(&call(call_id, priority, "Echo")).await;
+        assert!(system.response().await.outcome.is_ok());
+    }
+    for call_id in 3..=5 {
+        system.send(&call(call_id, 200, "Wait")).await;
+    }
+    let refused = system.response().await;
+    assert_eq!((refused.call_id, refused.outcome.is_err()), (5, true), "they have the same maximum");
+}
+
+#[tokio::test(start_paused = true)]
 async fn servers_share_their_limits() {
     let options = ServerOptions { connections_max: 1, ..ServerOptions::default() };
     let shared = rpc::server::Shared::new(&options);

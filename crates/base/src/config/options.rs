@@ -661,7 +661,8 @@ options! {
         call_queue_bytes_max: u64 = "hbase.ipc.server.max.callqueue.size", "1 GiB", bytes;
         /// The sum of this number and `hbase.regionserver.handler.count` is the maximum number of
         /// calls in progress. Further calls are rejected, and clients retry them later
-        /// (CallQueueTooBigException).
+        /// (CallQueueTooBigException). Calls for system tables and administration are counted
+        /// separately, with the same maximum.
         ///
         /// In HBase, this option limits the calls that wait for a handler thread. Grampus has no
         /// handler threads. `auto`: the number of calls is not limited, only the bytes of their

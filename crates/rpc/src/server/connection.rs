@@ -437,7 +437,7 @@ impl Connection<'_> {
         let slot = match self.shared.response_budget().available() {
             0 => Err(overloaded::queue_too_big(&self.info)),
             _ => {
-                let slot = self.shared.admit_call(self.options.calls_max);
+                let slot = self.shared.admit_call(self.options.calls_max, priority);
                 slot.ok_or_else(|| overloaded::too_many_calls(&self.info))
             }
         };

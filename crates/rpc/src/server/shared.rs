@@ -7,6 +7,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::ServerOptions;
 use base::budget::Budget;
 
+/// Calls of a higher priority have their own limit (`HConstants.QOS_THRESHOLD`). HBase's clients
+/// and masters request 200 for system tables and 100 for administration, and 0 for user tables.
+const QOS_THRESHOLD: u32 = 10;
+
 /// The shared limits of all servers of a process, and counters of rejected calls and closed
 /// connections.
 #[derive(Debug)]
@@ -14,7 +18,8 @@ pub struct Shared {
     request_budget: Arc<Budget>,
     response_budget: Arc<Budget>,
     connections: AtomicUsize,
-    calls: AtomicUsize,
+    calls: Arc<AtomicUsize>,
+    system_calls: Arc<AtomicUsize>,
     calls_refused: AtomicU64,
     connections_rejected: AtomicU64,
     stalled: AtomicU64,
@@ -27,7 +32,8 @@ impl Shared {
             request_budget: Budget::new(options.queued_bytes_max),
             response_budget: Budget::new(options.response_bytes_max),
             connections: AtomicUsize::new(0),
-            calls: AtomicUsize::new(0),
+            calls: Arc::default(),
+            system_calls: Arc::default(),
             calls_refused: AtomicU64::new(0),
             connections_rejected: AtomicU64::new(0),
             stalled: AtomicU64::new(0),
@@ -74,13 +80,16 @@ impl Shared {
         debug_assert!(before > 0, "a connection is counted until it has gone");
     }
 
-    /// A slot among at most `max` running calls; `None` if all are in use. Without a `max`, calls
-    /// are not counted, so that the cores do not all write to the same memory.
-    pub(super) fn admit_call(self: &Arc<Shared>, max: Option<usize>) -> Option<CallSlot> {
+    /// A slot among at most `max` running calls; `None` if all are in use. Calls of high priority
+    /// have `max` slots of their own, as in HBase's priority queue. So calls for user tables cannot
+    /// shut out those of masters, or lookups in `hbase:meta`. Without a `max`, calls are not
+    /// counted, so that the cores do not all write to the same memory.
+    pub(super) fn admit_call(&self, max: Option<usize>, priority: u32) -> Option<CallSlot> {
         let Some(max) = max else { return Some(CallSlot(None)) };
+        let calls = if priority > QOS_THRESHOLD { &self.system_calls } else { &self.calls };
         let add = |count: usize| (count < max).then_some(count + 1);
-        let admitted = self.calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
-        admitted.ok().map(|_| CallSlot(Some(Arc::clone(self))))
+        let admitted = calls.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        admitted.ok().map(|_| CallSlot(Some(Arc::clone(calls))))
     }
 
     pub(super) fn count_refused(&self) {
@@ -97,12 +106,12 @@ impl Shared {
 }
 
 /// A call's slot among the running calls; released when dropped.
-pub(super) struct CallSlot(Option<Arc<Shared>>);
+pub(super) struct CallSlot(Option<Arc<AtomicUsize>>);
 
 impl Drop for CallSlot {
     fn drop(&mut self) {
-        if let Some(shared) = &self.0 {
-            let before = shared.calls.fetch_sub(1, Ordering::Relaxed);
+        if let Some(calls) = &self.0 {
+            let before = calls.fetch_sub(1, Ordering::Relaxed);
             debug_assert!(before > 0, "a call is counted until it has ended");
         }
     }

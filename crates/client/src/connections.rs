@@ -177,6 +177,8 @@ fn failed(host: &str, port: u16, error: rpc::client::Error) -> Error {
             };
             JavaException::from_response(&response).into()
         }
+        // Each attempt would get the same response.
+        too_long @ rpc::client::Error::TooLong { .. } => Error::Malformed(too_long.to_string()),
         other => Error::Connection { host: host.to_string(), port, message: other.to_string() },
     }
 }
@@ -227,5 +229,19 @@ impl Caller for Peer {
         cells: Bytes,
     ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
         Box::pin(self.call(service, method, param, cells))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Reaction;
+
+    #[test]
+    fn a_call_whose_response_is_too_long_is_not_repeated() {
+        let too_long = failed("host", 16020, rpc::client::Error::TooLong { bytes: 300, max: 200 });
+        assert_eq!(too_long.reaction(), Reaction::Fail);
+        let lost = failed("host", 16020, rpc::client::Error::Lost("reset".into()));
+        assert_eq!(lost.reaction(), Reaction::ServerGone);
     }
 }

@@ -56,6 +56,14 @@ pub enum Error {
         /// The timeout that expired.
         timeout: Duration,
     },
+    /// The response is longer than [`ConnectOptions::max_response_bytes`]. The call was executed.
+    #[error("a response of {bytes} bytes exceeds the limit of {max} bytes")]
+    TooLong {
+        /// Its size.
+        bytes: u32,
+        /// The limit.
+        max: u32,
+    },
     /// The server answered with an exception.
     #[error("{}", .0.stack_trace.trim_end())]
     Remote(Arc<RemoteException>),

@@ -18,6 +18,8 @@ use crate::preamble::put_delimited;
 pub const LENGTH_LEN: usize = 4;
 /// Maximum size in bytes of a RequestHeader. HBase's own stay below 1 KiB.
 pub const REQUEST_HEADER_LEN_MAX: usize = 16 * 1024;
+/// Maximum length of the header of a response whose message is too long.
+pub const RESPONSE_HEADER_LEN_MAX: usize = 1 << 20;
 
 /// The header of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -309,6 +311,26 @@ pub fn parse_response(frame: &Bytes) -> Result<Response, Malformed> {
         return Err(Malformed("the cell block is longer than its frame"));
     }
     Ok(Response { call_id, outcome: Ok((message, frame.slice(rest_at..rest_at + cells_len))) })
+}
+
+/// The call that a response answers, from the start of its frame (without its length). `None` if
+/// the header is incomplete.
+///
+/// # Errors
+/// [`Malformed`] if the header is invalid, has no call, or is longer than
+/// [`RESPONSE_HEADER_LEN_MAX`].
+pub fn peek_response_call(frame: &[u8]) -> Result<Option<u32>, Malformed> {
+    let Some((len, at)) = get_varint(frame)? else { return Ok(None) };
+    let len = usize::try_from(len).ok().filter(|len| *len <= RESPONSE_HEADER_LEN_MAX);
+    let end = at + len.ok_or(Malformed("response header too long"))?;
+    let Some(header) = frame.get(at..end) else { return Ok(None) };
+    let mut fields = Fields::of(header);
+    while let Some((number, value)) = fields.next()? {
+        if number == 1 {
+            return value.u32().map(Some);
+        }
+    }
+    Err(Malformed("a response without a call"))
 }
 
 fn delimited(frame: &Bytes, at: usize) -> Result<(Bytes, usize), Malformed> {

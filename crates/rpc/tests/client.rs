@@ -127,10 +127,36 @@ async fn a_lost_connection_fails_its_calls_and_takes_no_more() {
     assert!(matches!(refused, Err(Error::Connect { .. })));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_response_that_is_too_long_fails_only_its_call() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let options = ConnectOptions { max_response_bytes: 1000, ..ConnectOptions::for_user("bob") };
+    let connection = Connection::connect(&harness.env, "localhost", harness.port, "ClientService", &options)
+        .await
+        .unwrap();
+    let cells = |len: u32| connection.call(request("Cells", len.to_be_bytes().to_vec()));
+    let long_calls = async {
+        for len in [1_000, 300_000] {
+            assert!(matches!(cells(len).await, Err(Error::TooLong { max: 1000, .. })));
+        }
+        harness.service.gate.notify_one();
+    };
+    let (other, ()) = tokio::join!(connection.call(request("Wait", "other")), long_calls);
+    assert_eq!(other.unwrap().message, "other");
+    assert_eq!(cells(900).await.unwrap().cells.len(), 900);
+}
+
 /// A server that returns invalid responses.
 #[tokio::test(start_paused = true)]
 async fn invalid_responses_lose_the_connection() {
-    for answer in ["00000003 ffffff", "7fffffff 00", "00000000", "00000004 02 0801 ff", "00000002 0602"] {
+    for answer in [
+        "00000003 ffffff",
+        "7fffffff 00",
+        "80000000 02 0800",
+        "00000000",
+        "00000004 02 0801 ff",
+        "00000002 0602",
+    ] {
         let env = base::testing::env(3);
         let listener = env.net.listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let port = listener.local_addr().port();

@@ -114,13 +114,13 @@ async fn read_answers(
     calls: &Calls,
     max_response_bytes: u32,
 ) -> SessionError {
-    let mut bytes = BytesMut::new();
+    let mut inbox = Inbox { calls, max_response_bytes, bytes: BytesMut::new(), skip_bytes: 0 };
     loop {
-        match deliver_responses(&mut bytes, calls, max_response_bytes) {
-            Ok(capacity) => bytes.reserve(capacity),
+        match inbox.deliver_responses() {
+            Ok(capacity) => inbox.bytes.reserve(capacity),
             Err(failed) => return failed,
         }
-        match reader.read_buf(&mut bytes).await {
+        match reader.read_buf(&mut inbox.bytes).await {
             Ok(0) => return SessionError::Closed,
             Ok(_) => calls.received(),
             Err(error) => return error.into(),
@@ -128,35 +128,67 @@ async fn read_answers(
     }
 }
 
-/// Delivers all complete responses in `bytes`; returns the capacity to reserve for the next read.
-fn deliver_responses(
-    bytes: &mut BytesMut,
-    calls: &Calls,
+/// The bytes that were read and have not been delivered.
+struct Inbox<'a> {
+    calls: &'a Calls,
     max_response_bytes: u32,
-) -> Result<usize, SessionError> {
-    loop {
-        let Some(len) = bytes.first_chunk::<LENGTH_LEN>().map(|len| u32::from_be_bytes(*len)) else {
-            return Ok(READ_LEN);
-        };
-        if len > max_response_bytes {
-            return Err(SessionError::TooLong(len));
+    bytes: BytesMut,
+    // Remaining bytes of a response that is too long.
+    skip_bytes: usize,
+}
+
+impl Inbox<'_> {
+    /// Delivers all complete responses; returns the capacity to reserve for the next read.
+    fn deliver_responses(&mut self) -> Result<usize, SessionError> {
+        loop {
+            let skipped = self.skip_bytes.min(self.bytes.len());
+            self.bytes.advance(skipped);
+            self.skip_bytes -= skipped;
+            let Some(len) = self.bytes.first_chunk::<LENGTH_LEN>().map(|len| u32::from_be_bytes(*len)) else {
+                return Ok(READ_LEN);
+            };
+            if len > self.max_response_bytes {
+                match self.refuse_response(len)? {
+                    true => continue,
+                    false => return Ok(READ_LEN),
+                }
+            }
+            let total = LENGTH_LEN + len as usize;
+            if self.bytes.len() < total {
+                // Do not reserve memory for a length that the frame only claims.
+                return Ok((total - self.bytes.len()).min(self.bytes.len()).max(READ_LEN));
+            }
+            let mut frame = self.bytes.split_to(total).freeze();
+            frame.advance(LENGTH_LEN);
+            self.deliver(&frame)?;
         }
-        let total = LENGTH_LEN + len as usize;
-        if bytes.len() < total {
-            // Do not reserve memory for a length that the frame only claims.
-            return Ok((total - bytes.len()).min(bytes.len()).max(READ_LEN));
-        }
-        let mut frame = bytes.split_to(total).freeze();
-        frame.advance(LENGTH_LEN);
-        let response = frame::parse_response(&frame)?;
+    }
+
+    fn deliver(&self, frame: &Bytes) -> Result<(), SessionError> {
+        let response = frame::parse_response(frame)?;
         let outcome = match response.outcome {
             Ok((message, cells)) => Ok(Answer { message, cells }),
             Err(exception) => Err(Error::Remote(Arc::new(exception))),
         };
         match outcome {
             // The exception belongs to no call: the server gives up on the connection.
-            Err(error) if response.call_id == CONNECTION_CALL_ID => calls.lose(error),
-            outcome => calls.answer(response.call_id, outcome),
+            Err(error) if response.call_id == CONNECTION_CALL_ID => self.calls.lose(error),
+            outcome => self.calls.answer(response.call_id, outcome),
         }
+        Ok(())
+    }
+
+    /// Fails the call of a response that is too long. The connection continues, because other calls
+    /// share it. Returns false if more bytes are needed to know the call.
+    fn refuse_response(&mut self, len: u32) -> Result<bool, SessionError> {
+        let call_id = frame::peek_response_call(&self.bytes[LENGTH_LEN..])?;
+        // A Java server sends no longer frame.
+        if i32::try_from(len).is_err() || call_id == Some(CONNECTION_CALL_ID) {
+            return Err(SessionError::TooLong(len));
+        }
+        let Some(call_id) = call_id else { return Ok(false) };
+        self.calls.answer(call_id, Err(Error::TooLong { bytes: len, max: self.max_response_bytes }));
+        self.skip_bytes = LENGTH_LEN + len as usize;
+        Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use tracing::{error, warn};
 
@@ -18,13 +18,43 @@ pub struct Failure {
     pub attempts: u32,
     /// Whether files of the region are damaged, so that another attempt alone will not help.
     pub is_damage: bool,
+    // The hosts and ports of the servers that could not open it, the last one at the end.
+    tried: Vec<(String, u16)>,
 }
 
 impl Failure {
+    /// How recently a server could not open the region; 0 if it was not tried.
+    pub(super) fn recency_of(&self, server: &ServerName) -> usize {
+        let is_same = |(host, port): &(String, u16)| (host, *port) == (&server.host, server.port);
+        self.tried.iter().position(is_same).map_or(0, |at| at + 1)
+    }
+
     /// The pause before the next attempt.
     fn pause(&self) -> Duration {
         debug_assert!(self.attempts > 0, "a failure has at least one attempt");
         RETRY_PAUSE_MIN.saturating_mul(1 << self.attempts.saturating_sub(1).min(16)).min(RETRY_PAUSE_MAX)
+    }
+}
+
+impl TrackedRegion {
+    /// Records that the region could not be opened. Its state still names the server that tried.
+    fn add_failure(&mut self, reason: &str, is_damage: bool) {
+        let before = self.failure.take();
+        let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
+        // Repeated failures with the same reason are logged only once.
+        if before.as_ref().is_none_or(|before| before.reason != reason) {
+            error!(
+                region = %self.region.encoded_name(), table = %self.region.table, reason,
+                "cannot open region; it is retried, and other regions are served"
+            );
+        }
+        let mut tried = before.map_or_else(Vec::new, |before| before.tried);
+        if let RegionState::Opening(server) = &self.state {
+            let address = (server.host.clone(), server.port);
+            tried.retain(|other| *other != address);
+            tried.push(address);
+        }
+        self.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage, tried });
     }
 }
 
@@ -86,21 +116,14 @@ impl Assignment {
 
     /// Records that regions could not be opened, and why.
     pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
-        self.set_states(regions, &RegionState::FailedOpen);
         let mut states = self.lock();
         for region in regions {
-            let Some(tracked) = states.get_mut(&region.encoded_name()) else { continue };
-            let before = tracked.failure.take();
-            let attempts = before.as_ref().map_or(0, |failure| failure.attempts) + 1;
-            // Repeated failures with the same reason are logged only once.
-            if before.is_none_or(|before| before.reason != reason) {
-                error!(
-                    region = %region.encoded_name(), table = %region.table, reason,
-                    "cannot open region; it is retried, and other regions are served"
-                );
+            if let Some(tracked) = states.get_mut(&region.encoded_name()) {
+                tracked.add_failure(reason, is_damage);
             }
-            tracked.failure = Some(Failure { reason: reason.to_string(), attempts, is_damage });
         }
+        drop(states);
+        self.set_states(regions, &RegionState::FailedOpen);
     }
 
     /// Why the last attempt to open a region failed. `None` if the region is open or closed.

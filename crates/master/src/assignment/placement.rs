@@ -3,13 +3,16 @@
 //! A region returns to the address where it was last, if a server lives there: after a restart of
 //! the cluster, or of one server. Every other region goes to the server that has the fewest regions
 //! of its table, and among those to the one with the fewest regions.
+//!
+//! A region that failed to open goes to a server that has not tried to open it since it was last
+//! open. When all have tried, it goes to the one whose attempt was the earliest.
 
 use std::collections::{BTreeMap, HashMap};
 
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 
-use super::{Assignment, RegionState};
+use super::Assignment;
 
 /// Numbers of regions per server.
 #[derive(Default)]
@@ -39,11 +42,14 @@ impl Assignment {
         for region in regions {
             let server = match self.last_server(region, &available) {
                 Some(server) => server,
-                None => available
-                    .iter()
-                    .min_by_key(|server| counts.of(server, &region.table))
-                    .expect("a server is available")
-                    .clone(),
+                None => {
+                    let failure = self.failure(region);
+                    let recency_of = |server: &ServerName| {
+                        failure.as_ref().map_or(0, |failure| failure.recency_of(server))
+                    };
+                    let rank = |server: &&ServerName| (recency_of(server), counts.of(server, &region.table));
+                    available.iter().min_by_key(rank).expect("a server is available").clone()
+                }
             };
             counts.add(&server, &region.table);
             placed.entry(server).or_default().push(region.clone());
@@ -51,16 +57,16 @@ impl Assignment {
         placed
     }
 
-    /// The available server at the address where the region was last.
+    /// The available server at the address where the region was last, unless that server could not
+    /// open it.
     fn last_server(&self, region: &RegionInfo, available: &[ServerName]) -> Option<ServerName> {
         let states = self.lock();
         let tracked = states.get(&region.encoded_name())?;
-        // The server there may be the reason of the failure.
-        if tracked.state == RegionState::FailedOpen {
-            return None;
-        }
         let (host, port) = tracked.last_address.as_ref()?;
-        available.iter().find(|server| server.host == *host && server.port == *port).cloned()
+        let last = available.iter().find(|server| server.host == *host && server.port == *port)?;
+        // The server may be the reason of the failure.
+        let is_tried = tracked.failure.as_ref().is_some_and(|failure| failure.recency_of(last) > 0);
+        (!is_tried).then(|| last.clone())
     }
 
     fn regions_per_server(&self) -> Counts {

@@ -25,17 +25,22 @@ pub(super) fn start(master: &Arc<Master>) {
     let env = &master.context().env;
     let (weak, clock, period) = (Arc::downgrade(master), env.clock.clone(), master.chores().balancer_period);
     env.spawn(TaskClass::Service, async move {
-        let (mut seen, mut ran_at) = (Vec::new(), clock.monotonic());
+        let (mut seen, mut ran_at, mut has_failed) = (Vec::new(), clock.monotonic(), false);
         loop {
             clock.sleep(CHECK_PERIOD).await;
             let Some(master) = weak.upgrade() else { return };
             let available = master.context().servers.available();
             // Servers that come or go together are balanced together.
             let is_steady = seen == available;
-            let is_due = clock.monotonic().saturating_sub(ran_at) >= period || is_uneven(&master, &available);
+            // A server that cannot open regions stays empty. Each attempt interrupts the regions.
+            has_failed &= is_steady;
+            let is_due = clock.monotonic().saturating_sub(ran_at) >= period
+                || !has_failed && is_uneven(&master, &available);
             seen = available;
             if is_steady && is_due && master.context().switches.is_balancer_on() {
-                run(&master, false).await;
+                if let Some(balanced) = run(&master, false).await {
+                    has_failed = balanced.has_failed;
+                }
                 ran_at = clock.monotonic();
             }
         }
@@ -59,9 +64,19 @@ fn obstacle(master: &Master) -> Option<String> {
     (moving > 0).then(|| format!("{moving} regions are in transition"))
 }
 
-/// Balances once. Returns the number of planned and of successful moves; `None` if the balancer
-/// cannot run now. A dry run only plans.
-pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)> {
+/// The result of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Balanced {
+    /// Number of planned moves.
+    pub(crate) planned: usize,
+    /// Number of moves after which the region was on its new server.
+    pub(crate) successful: usize,
+    /// Whether the run has ended early, because a region was not open on its new server.
+    pub(crate) has_failed: bool,
+}
+
+/// Balances once. Returns `None` if the balancer cannot run now. A dry run only plans.
+pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
     if let Some(obstacle) = obstacle(master) {
         info!(obstacle, "regions are not balanced now");
         return None;
@@ -74,30 +89,44 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<(usize, usize)>
     let local_shares = local_shares(&context.servers.live());
     let local_share = |region: &RegionInfo| local_shares.get(&region.encoded_name()).copied().unwrap_or(0.0);
     let moves = plan(open.collect(), &context.servers.available(), local_share);
+    let mut balanced = Balanced { planned: moves.len(), ..Balanced::default() };
     if moves.is_empty() || is_dry {
-        return Some((moves.len(), 0));
+        return Some(balanced);
     }
     info!(moves = moves.len(), "balancing regions");
-    let mut successful = 0;
     for moves in moves.chunks(CONCURRENT_MOVES) {
         // A server that died meanwhile comes first.
-        if !context.recoveries.list().is_empty() {
+        if balanced.has_failed || !context.recoveries.list().is_empty() {
             break;
         }
-        let mut ids = Vec::with_capacity(moves.len());
-        for one in moves {
-            match submit(master, one).await {
-                Ok(id) => ids.push(id),
-                Err(error) => warn!(region = %one.region.encoded_name(), %error, "cannot move region"),
-            }
-        }
-        for id in ids {
-            let status = master.procedures().wait(id).await;
-            successful +=
-                usize::from(status.is_some_and(|status| status.progress == Progress::Finished(None)));
+        move_regions(master, moves, &mut balanced).await;
+    }
+    Some(balanced)
+}
+
+/// Makes some of the moves of a run.
+async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) {
+    let mut submitted = Vec::with_capacity(moves.len());
+    for one in moves {
+        match submit(master, one).await {
+            Ok(id) => submitted.push((one, id)),
+            Err(error) => warn!(region = %one.region.encoded_name(), %error, "cannot move region"),
         }
     }
-    Some((moves.len(), successful))
+    for (one, id) in submitted {
+        let status = master.procedures().wait(id).await;
+        if status.is_none_or(|status| status.progress != Progress::Finished(None)) {
+            continue;
+        }
+        // The move has also ended if its target could not open the region.
+        let state = master.context().assignment.state(&one.region);
+        if state.is_some_and(|state| state.server() == Some(&one.to)) {
+            balanced.successful += 1;
+        } else {
+            warn!(region = %one.region.encoded_name(), server = %one.to, "region was not opened on its new server");
+            balanced.has_failed = true;
+        }
+    }
 }
 
 /// For each region, by encoded name, the share of its bytes on the host of the server that reported

@@ -45,11 +45,11 @@ pub(super) async fn balance(
 ) -> Answer<proto::BalanceResponse> {
     let is_on = master.context().switches.is_balancer_on();
     let ran = if is_on { balance::run(master, request.dry_run()).await } else { None };
-    let (planned, executed) = ran.unwrap_or_default();
+    let balanced = ran.unwrap_or_default();
     Ok(proto::BalanceResponse {
         balancer_ran: ran.is_some(),
-        moves_calculated: Some(planned as u32),
-        moves_executed: Some(executed as u32),
+        moves_calculated: Some(balanced.planned as u32),
+        moves_executed: Some(balanced.successful as u32),
     })
 }
 

@@ -194,12 +194,23 @@ impl Cluster {
 
     /// Starts another region server, which only `master` knows.
     pub async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
-        let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
-        let parts = process(&self.env, &self.fs, &self.root, name.clone());
-        let server = RegionServer::start(parts).await.unwrap();
-        self.connections.added.lock().unwrap().insert(name, services(&server));
+        let server = self.start_server(port, &self.fs).await;
+        self.connections.added.lock().unwrap().insert(server.name().clone(), services(&server));
         server.register(status(master)).await.unwrap();
         server
+    }
+
+    /// Starts another region server, which has its own access to the files.
+    pub async fn add_server_with_access(&self, port: u16, fs: Arc<dyn FileSystem>) -> Arc<RegionServer> {
+        let server = self.start_server(port, &fs).await;
+        self.connections.added.lock().unwrap().insert(server.name().clone(), services(&server));
+        server.register(status(&self.master)).await.unwrap();
+        server
+    }
+
+    async fn start_server(&self, port: u16, fs: &Arc<dyn FileSystem>) -> Arc<RegionServer> {
+        let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
+        RegionServer::start(process(&self.env, fs, &self.root, name)).await.unwrap()
     }
 
     /// The next master, before its initialization, and a new region server that only it knows.

@@ -18,6 +18,7 @@ mod integrity;
 mod limits;
 mod mob;
 mod namespaces;
+mod placement;
 mod power;
 mod snapshots;
 mod splits;

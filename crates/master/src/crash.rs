@@ -18,6 +18,7 @@ use layout::RootDir;
 use proto::exception::{Answer, JavaException};
 use tracing::{info, warn};
 
+use crate::contact;
 use crate::context::Context;
 use crate::master::Master;
 use crate::procedure::Work;
@@ -101,6 +102,11 @@ impl Master {
             return Err(dead(server));
         }
         info!(%server, "region server registered");
+        match self.is_of_cluster() {
+            true => contact::begin(self.context(), server),
+            // It is in this process.
+            false => servers.end_contact(server, true),
+        }
         for predecessor in servers.predecessors(server) {
             self.expire(&predecessor, REPLACED).await;
         }

@@ -2,8 +2,8 @@
 //!
 //! * [`master`](mod@master): start and initialization;
 //! * [`procedure`]: changes of tables that survive a crash;
-//! * [`assignment`], [`servers`], [`connections`]: regions, region servers, and connections to
-//!   them;
+//! * [`assignment`], [`servers`], [`connections`], `contact`: regions, region servers, connections
+//!   to them, and the first call to each;
 //! * [`balancer`]: which regions move to which servers;
 //! * [`crash`], [`recoveries`]: servers that died, and the regions that still need their logs;
 //! * [`meta`], [`location`], [`tables`], [`namespaces`]: the state of tables in `hbase:meta`, in
@@ -25,6 +25,7 @@ pub mod assignment;
 pub mod balancer;
 pub mod chores;
 pub mod connections;
+mod contact;
 pub mod context;
 pub mod crash;
 mod decommission;

@@ -1,8 +1,8 @@
-//! The registered region servers and their last reports, those that are decommissioned, and those
-//! that died.
+//! The registered region servers and their last reports, those that the master can call, those that
+//! are decommissioned, and those that died.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cell::region::ServerName;
 use tokio::sync::Notify;
@@ -16,7 +16,7 @@ pub struct Servers {
 
 #[derive(Default)]
 struct State {
-    live: BTreeMap<ServerName, proto::ServerLoad>,
+    live: BTreeMap<ServerName, LiveServer>,
     // Servers that count as dead. Their names are never used again.
     dead: BTreeSet<ServerName>,
     // Those of the dead servers that an operator does not want to see any more.
@@ -24,6 +24,34 @@ struct State {
     // Servers that get no more regions. They need not live.
     decommissioned: BTreeSet<ServerName>,
     is_shutting_down: bool,
+}
+
+#[derive(Default)]
+struct LiveServer {
+    load: proto::ServerLoad,
+    contact: Contact,
+    // Number of its LateOrders.
+    late_orders: usize,
+}
+
+impl LiveServer {
+    fn is_reachable(&self) -> bool {
+        self.contact == Contact::Made && self.late_orders == 0
+    }
+}
+
+/// Whether the master can call a live server.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Contact {
+    /// It was not called yet.
+    #[default]
+    None,
+    /// The first call has not ended.
+    Pending,
+    /// All calls so far have failed.
+    Failed,
+    /// It has answered a call.
+    Made,
 }
 
 impl Servers {
@@ -34,7 +62,7 @@ impl Servers {
         if state.dead.contains(&server) {
             return false;
         }
-        state.live.insert(server, load);
+        state.live.entry(server).or_default().load = load;
         drop(state);
         self.changed.notify_waiters();
         true
@@ -46,7 +74,40 @@ impl Servers {
         state.dead.insert(server.clone());
         let was_live = state.live.remove(server).is_some();
         debug_assert!(!state.live.contains_key(server), "a server is live or dead");
+        drop(state);
+        // The first call to it is no longer awaited.
+        self.changed.notify_waiters();
         was_live
+    }
+
+    /// Records that the first call to a live server begins. Returns false if it has begun before.
+    pub(crate) fn begin_contact(&self, server: &ServerName) -> bool {
+        let mut state = self.lock();
+        let Some(live) = state.live.get_mut(server) else { return false };
+        let is_first = live.contact == Contact::None;
+        if is_first {
+            live.contact = Contact::Pending;
+        }
+        is_first
+    }
+
+    /// Records whether a server has answered a call.
+    pub(crate) fn end_contact(&self, server: &ServerName, has_answered: bool) {
+        let mut state = self.lock();
+        if let Some(live) = state.live.get_mut(server) {
+            live.contact = if has_answered { Contact::Made } else { Contact::Failed };
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Records that a server has not accepted orders in time. It counts as unreachable until the
+    /// result is dropped.
+    pub(crate) fn begin_late_orders(self: &Arc<Self>, server: &ServerName) -> LateOrders {
+        if let Some(live) = self.lock().live.get_mut(server) {
+            live.late_orders += 1;
+        }
+        LateOrders { servers: self.clone(), server: server.clone() }
     }
 
     /// Records that the cluster is shutting down.
@@ -66,7 +127,7 @@ impl Servers {
 
     /// The live servers and their loads, by name.
     pub fn live(&self) -> Vec<(ServerName, proto::ServerLoad)> {
-        self.lock().live.iter().map(|(server, load)| (server.clone(), load.clone())).collect()
+        self.lock().live.iter().map(|(server, live)| (server.clone(), live.load.clone())).collect()
     }
 
     /// The names of the live servers.
@@ -98,16 +159,17 @@ impl Servers {
         state.live.keys().filter(|server| state.decommissioned.contains(server)).cloned().collect()
     }
 
-    /// The live servers that may get regions: those that are not decommissioned. If all are, then
-    /// all may, because a region without a server is worse.
+    /// The live servers that may get regions: those that the master can call and that are not
+    /// decommissioned. If there is none, then decommissioned ones, and otherwise also those that
+    /// the master cannot call, because a region without a server is worse.
     pub fn available(&self) -> Vec<ServerName> {
         let state = self.lock();
-        let available = state.live.keys().filter(|server| !state.decommissioned.contains(server));
-        let available: Vec<ServerName> = available.cloned().collect();
-        match available.is_empty() {
-            true => state.live.keys().cloned().collect(),
-            false => available,
-        }
+        let rank = |(server, live): (&ServerName, &LiveServer)| {
+            (!live.is_reachable(), state.decommissioned.contains(server))
+        };
+        let best = state.live.iter().map(rank).min();
+        let available = state.live.iter().filter(|one| Some(rank(*one)) == best);
+        available.map(|(server, _)| server.clone()).collect()
     }
 
     /// No longer lists a dead server. Returns false if it is not listed.
@@ -131,8 +193,9 @@ impl Servers {
     /// in milliseconds since the Unix epoch.
     pub fn requests(&self) -> (u64, u64, u64) {
         let state = self.lock();
-        let reported_ms = state.live.values().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
-        let regions = state.live.values().flat_map(|load| &load.region_loads);
+        let loads = || state.live.values().map(|live| &live.load);
+        let reported_ms = loads().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
+        let regions = loads().flat_map(|load| &load.region_loads);
         regions.fold((0, 0, reported_ms), |(reads, writes, at), region| {
             (reads + region.read_requests_count(), writes + region.write_requests_count(), at)
         })
@@ -169,14 +232,17 @@ impl Servers {
         self.lock().live.keys().any(is_later)
     }
 
-    /// The [available](Self::available) servers; waits until there is one.
+    /// The [available](Self::available) servers. Waits until there is one, and until the first
+    /// calls to new servers have ended: when several servers start, the first one to answer must
+    /// not get all regions.
     pub async fn wait_for_available(&self) -> Vec<ServerName> {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
+            let is_pending = self.lock().live.values().any(|live| live.contact == Contact::Pending);
             let available = self.available();
-            if !available.is_empty() {
+            if !is_pending && !available.is_empty() {
                 return available;
             }
             changed.await;
@@ -185,6 +251,21 @@ impl Servers {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// Orders that a server has not accepted in time.
+pub(crate) struct LateOrders {
+    servers: Arc<Servers>,
+    server: ServerName,
+}
+
+impl Drop for LateOrders {
+    fn drop(&mut self) {
+        if let Some(live) = self.servers.lock().live.get_mut(&self.server) {
+            debug_assert!(live.late_orders > 0, "the orders were counted");
+            live.late_orders -= 1;
+        }
     }
 }
 
@@ -219,6 +300,28 @@ mod tests {
         assert_eq!(servers.available(), [server(2, 5)]);
         servers.remove(&server(2, 5));
         assert_eq!(servers.available(), [server(1, 5)]);
+    }
+
+    #[test]
+    fn servers_that_cannot_be_called_get_regions_only_if_there_is_no_other() {
+        let servers = Arc::new(Servers::default());
+        let (one, other) = (server(1, 5), server(2, 5));
+        for server in [&one, &other] {
+            servers.report(server.clone(), proto::ServerLoad::default());
+        }
+        assert_eq!(servers.available(), [one.clone(), other.clone()], "none was called yet");
+        servers.end_contact(&other, true);
+        assert_eq!(servers.available(), std::slice::from_ref(&other));
+        servers.decommission(&other);
+        assert_eq!(servers.available(), std::slice::from_ref(&other), "the first one was not called yet");
+        servers.end_contact(&one, true);
+        let late = [servers.begin_late_orders(&one), servers.begin_late_orders(&one)];
+        assert_eq!(servers.available(), std::slice::from_ref(&other));
+        let [first, second] = late;
+        drop(first);
+        assert_eq!(servers.available(), std::slice::from_ref(&other), "other orders are late");
+        drop(second);
+        assert_eq!(servers.available(), [one]);
     }
 
     #[test]

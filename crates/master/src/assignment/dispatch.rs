@@ -1,14 +1,16 @@
 //! Sends orders to servers.
 //!
 //! A call that fails may have been executed, so it is repeated to the same server until the server
-//! accepts it or dies. Then the recovery of the server decides.
+//! accepts it or dies. Then the recovery of the server decides. A server that accepts no orders for
+//! some time gets no more regions meanwhile.
 //!
 //! A refusal changes nothing: a region is never opened on another server because of it. The order
 //! may repeat an earlier one, which the server has executed, and its logs may have edits of the
 //! region. For example, a process that has replaced the server at its address refuses all orders
 //! for it.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use base::env::TaskClass;
@@ -22,6 +24,8 @@ use super::{Assignment, Change, RegionState};
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Orders that were not accepted for this long are late.
+const LATE_AFTER: Duration = Duration::from_secs(5);
 
 /// Orders of one kind for one server.
 enum Orders {
@@ -51,24 +55,14 @@ impl Assignment {
         self.dispatch(server.clone(), Orders::Close(changes, destination));
     }
 
-    fn dispatch(self: &Arc<Self>, server: ServerName, mut orders: Orders) {
+    fn dispatch(self: &Arc<Self>, server: ServerName, orders: Orders) {
+        let (env, servers) = (self.env.clone(), self.servers.clone());
         let assignment = Arc::downgrade(self);
         self.env.spawn(TaskClass::Service, async move {
-            let mut pause = PAUSE_MIN;
-            loop {
-                let Some(assignment) = assignment.upgrade() else { return };
-                assignment.retain_current(orders.changes());
-                if orders.changes().is_empty() || !assignment.servers.is_live(&server) {
-                    return;
-                }
-                let Err(error) = assignment.send(&server, &orders).await else { return };
-                if pause == PAUSE_MIN {
-                    info!(%server, %error, "cannot send orders to open or close regions; retrying");
-                }
-                let clock = assignment.env.clock.clone();
-                drop(assignment);
-                clock.sleep(pause).await;
-                pause = (pause * 2).min(PAUSE_MAX);
+            let mut delivery = pin!(deliver(assignment, &server, orders));
+            if env.timeout(LATE_AFTER, &mut delivery).await.is_none() {
+                let _late = servers.begin_late_orders(&server);
+                delivery.await;
             }
         });
     }
@@ -137,5 +131,25 @@ impl Assignment {
             grampus_region_info: Some((&change.region).into()),
             ..proto::CloseRegionRequest::default()
         }
+    }
+}
+
+/// Sends orders until the server has accepted them or is dead, or all were replaced or answered.
+async fn deliver(assignment: Weak<Assignment>, server: &ServerName, mut orders: Orders) {
+    let mut pause = PAUSE_MIN;
+    loop {
+        let Some(assignment) = assignment.upgrade() else { return };
+        assignment.retain_current(orders.changes());
+        if orders.changes().is_empty() || !assignment.servers.is_live(server) {
+            return;
+        }
+        let Err(error) = assignment.send(server, &orders).await else { return };
+        if pause == PAUSE_MIN {
+            info!(%server, %error, "cannot send orders to open or close regions; retrying");
+        }
+        let clock = assignment.env.clock.clone();
+        drop(assignment);
+        clock.sleep(pause).await;
+        pause = (pause * 2).min(PAUSE_MAX);
     }
 }

@@ -2,6 +2,7 @@
 //! sockets.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
-use proto::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException, class};
 use proto::get_procedure_result_response::State;
 use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
 use wire::service::{
@@ -75,6 +76,28 @@ impl Caller for Encoded {
             Encoded::Status(master) => dispatch_region_server_status(&**master, method, param),
         };
         Box::pin(async move { answer.await.map(|response| (response, Bytes::new())) })
+    }
+}
+
+/// Calls a region server, if the master can reach it.
+struct Interruptible {
+    server: Encoded,
+    is_reachable: Arc<AtomicBool>,
+}
+
+impl Caller for Interruptible {
+    fn call(
+        &self,
+        service: &'static str,
+        method: &'static str,
+        param: Bytes,
+        cells: Bytes,
+    ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        if self.is_reachable.load(Ordering::Relaxed) {
+            return self.server.call(service, method, param, cells);
+        }
+        let unreachable = JavaException::new(class::CONNECT_EXCEPTION, "no route to host");
+        Box::pin(std::future::ready(Err(unreachable)))
     }
 }
 
@@ -204,6 +227,22 @@ impl Cluster {
     pub async fn add_server_with_access(&self, port: u16, fs: Arc<dyn FileSystem>) -> Arc<RegionServer> {
         let server = self.start_server(port, &fs).await;
         self.connections.added.lock().unwrap().insert(server.name().clone(), services(&server));
+        server.register(status(&self.master)).await.unwrap();
+        server
+    }
+
+    /// Starts another region server. The master reaches it only while `is_reachable` is set.
+    pub async fn add_interruptible_server(
+        &self,
+        port: u16,
+        is_reachable: &Arc<AtomicBool>,
+    ) -> Arc<RegionServer> {
+        let server = self.start_server(port, &self.fs).await;
+        let admin = Encoded::Admin(Arc::new(Admin(server.clone())));
+        let admin = Interruptible { server: admin, is_reachable: is_reachable.clone() };
+        let (_, client) = services(&server);
+        let services: Services = (Arc::new(Remote(admin)), client);
+        self.connections.added.lock().unwrap().insert(server.name().clone(), services);
         server.register(status(&self.master)).await.unwrap();
         server
     }

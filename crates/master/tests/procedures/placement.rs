@@ -1,11 +1,12 @@
 //! Which servers get regions, and what happens if they cannot open them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use base::testing::env;
 use cell::region::{RegionInfo, ServerName};
-use cell::schema::{FamilyDescriptor, TableDescriptor};
+use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::faulty::{Fault, Faulty, Plan, Rule};
 use fs::memory::MemoryFs;
 use master::assignment::RegionState;
@@ -18,16 +19,21 @@ use crate::{alter, run};
 /// A cluster with a table of `count` regions on its only server.
 async fn cluster_with_regions(count: usize) -> (Cluster, Vec<RegionInfo>) {
     let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
-    let table = TableDescriptor::new(alter::name()).with_family(FamilyDescriptor::new("f"));
+    let regions = create_table(&cluster, alter::name(), count).await;
+    (cluster, regions)
+}
+
+async fn create_table(cluster: &Cluster, name: TableName, count: usize) -> Vec<RegionInfo> {
+    let table = TableDescriptor::new(name.clone()).with_family(FamilyDescriptor::new("f"));
     let request = proto::CreateTableRequest {
         table_schema: (&table).into(),
         split_keys: (1..count).map(|at| format!("{at:02}").into()).collect(),
         ..proto::CreateTableRequest::default()
     };
     cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
-    let regions = cluster.master.context().assignment.regions_in_meta(&alter::name());
+    let regions = cluster.master.context().assignment.regions_in_meta(&name);
     assert_eq!(regions.len(), count);
-    (cluster, regions)
+    regions
 }
 
 /// Starts a server that cannot read the files of the table.
@@ -73,5 +79,43 @@ fn the_balancer_stops_when_a_server_cannot_open_regions() {
         cluster.env.clock.sleep(Duration::from_secs(60)).await;
         assert_eq!(moves(&cluster), 8, "the first moves of one run");
         assert!(regions.iter().all(|region| is_open_on(&cluster, region, cluster.server.name())));
+    });
+}
+
+#[test]
+fn a_server_that_the_master_cannot_call_gets_no_regions() {
+    run(async {
+        let (cluster, _) = cluster_with_regions(4).await;
+        let is_reachable = Arc::new(AtomicBool::new(false));
+        let server = cluster.add_interruptible_server(4, &is_reachable).await;
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        assert_eq!(moves(&cluster), 0, "the balancer leaves it out");
+        let regions = create_table(&cluster, TableName::parse("u").unwrap(), 2).await;
+        assert!(regions.iter().all(|region| is_open_on(&cluster, region, cluster.server.name())));
+        is_reachable.store(true, Ordering::Relaxed);
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        let assignment = &cluster.master.context().assignment;
+        assert_eq!(assignment.regions_on(server.name()).len(), 3, "half of the regions of each table");
+    });
+}
+
+#[test]
+fn a_server_that_accepts_no_orders_gets_no_more_regions() {
+    run(async {
+        let (cluster, regions) = cluster_with_regions(2).await;
+        let is_reachable = Arc::new(AtomicBool::new(true));
+        let server = cluster.add_interruptible_server(4, &is_reachable).await;
+        let context = cluster.master.context();
+        assert_eq!(context.servers.wait_for_available().await.len(), 2);
+        is_reachable.store(false, Ordering::Relaxed);
+        let moved = context.assignment.move_to(&regions[0], server.name());
+        assert!(cluster.env.timeout(Duration::from_secs(6), moved).await.is_none());
+        let opening = Some(RegionState::Opening(server.name().clone()));
+        assert_eq!(context.assignment.state(&regions[0]), opening, "it may have executed the order");
+        assert_eq!(context.servers.available(), [cluster.server.name().clone()]);
+        is_reachable.store(true, Ordering::Relaxed);
+        cluster.env.clock.sleep(Duration::from_secs(2)).await;
+        assert!(is_open_on(&cluster, &regions[0], server.name()));
+        assert_eq!(context.servers.available().len(), 2);
     });
 }

@@ -1,0 +1,55 @@
+//! The first call to each new region server.
+//!
+//! A server that reaches the master need not be reachable from it: its host name may resolve to
+//! another address here, or a firewall may block its port. Regions that it is ordered to open would
+//! be offline until it dies. So a server gets regions only after it has answered a call. This is
+//! also the moment when its logs have started.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::env::TaskClass;
+use cell::region::ServerName;
+use tracing::warn;
+
+use crate::context::Context;
+
+/// The longest time for one call. Regions are not placed while the first call to a server lasts.
+const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// The pause before a failed call is repeated.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Calls a new server until it has answered or is dead.
+pub(crate) fn begin(context: &Arc<Context>, server: &ServerName) {
+    if !context.servers.begin_contact(server) {
+        return;
+    }
+    let (weak, server) = (Arc::downgrade(context), server.clone());
+    context.env.spawn(TaskClass::Service, async move {
+        let mut is_logged = false;
+        while let Some(context) = weak.upgrade().filter(|context| context.servers.is_live(&server)) {
+            let called = call(&context, &server).await;
+            context.servers.end_contact(&server, called.is_ok());
+            let Err(why) = called else { return };
+            if !std::mem::replace(&mut is_logged, true) {
+                warn!(%server, %why, "cannot call region server; other servers get the regions, if there are any");
+            }
+            let clock = context.env.clock.clone();
+            drop(context);
+            clock.sleep(RETRY_PAUSE).await;
+        }
+    });
+}
+
+async fn call(context: &Context, server: &ServerName) -> Result<(), String> {
+    let admin = context.connections.admin(server);
+    let request = proto::GetServerInfoRequest {};
+    let Some(answer) = context.env.timeout(CALL_TIMEOUT, admin.get_server_info(request)).await else {
+        return Err(format!("no answer within {CALL_TIMEOUT:?}"));
+    };
+    let answering = answer.map_err(|error| error.to_string())?.server_info.server_name;
+    match answering.start_code == Some(server.start_code) {
+        true => Ok(()),
+        false => Err("another process has its address".to_string()),
+    }
+}

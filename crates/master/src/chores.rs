@@ -1,12 +1,13 @@
 //! Periodic work of the master: cleanup after splits and merges ([`janitor`]), removal of unneeded
 //! files ([`cleaner`], `mob`), balancing of regions (`balance`), and removal of expired snapshots
 //! ([`snapshots`]). An administrator can disable each of them, and run all but the last
-//! immediately.
+//! immediately. `offload` moves regions away from decommissioned servers.
 
 pub(crate) mod balance;
 pub mod cleaner;
 pub mod janitor;
 mod mob;
+pub(crate) mod offload;
 pub mod snapshots;
 
 use std::sync::Arc;
@@ -154,6 +155,7 @@ pub(crate) fn start(master: &Arc<Master>) {
     });
     if master.known_servers().is_some() {
         balance::start(master);
+        every(master, PERIOD_MIN, |master| Box::pin(async move { offload::run(&master).await }));
     }
     every(master, cleaner_period, |master| {
         Box::pin(async move {

@@ -23,6 +23,8 @@ struct State {
     cleared: BTreeSet<ServerName>,
     // Servers that get no more regions. They need not live.
     decommissioned: BTreeSet<ServerName>,
+    // Those of the decommissioned servers whose regions move to other servers.
+    offloading: BTreeSet<ServerName>,
     is_shutting_down: bool,
 }
 
@@ -150,7 +152,28 @@ impl Servers {
 
     /// Reverses [`decommission`](Self::decommission).
     pub(crate) fn recommission(&self, server: &ServerName) {
-        self.lock().decommissioned.remove(server);
+        let mut state = self.lock();
+        state.decommissioned.remove(server);
+        state.offloading.remove(server);
+    }
+
+    /// Requests that the regions of a decommissioned server move to other servers.
+    pub(crate) fn begin_offload(&self, server: &ServerName) {
+        self.lock().offloading.insert(server.clone());
+    }
+
+    /// Records that a server has no regions any more.
+    pub(crate) fn end_offload(&self, server: &ServerName) {
+        self.lock().offloading.remove(server);
+    }
+
+    /// The live, decommissioned servers whose regions are to move to other servers.
+    pub(crate) fn offloading(&self) -> Vec<ServerName> {
+        let mut state = self.lock();
+        let State { live, decommissioned, offloading, .. } = &mut *state;
+        offloading.retain(|server| live.contains_key(server));
+        // The mark of a server can be absent for a moment: several are read one after the other.
+        offloading.intersection(decommissioned).cloned().collect()
     }
 
     /// The live servers that are decommissioned.

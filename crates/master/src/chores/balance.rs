@@ -107,7 +107,9 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
 /// Makes some of the moves of a run.
 async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) {
     let mut submitted = Vec::with_capacity(moves.len());
-    for one in moves {
+    // A server may have been decommissioned since the moves were planned.
+    let available = master.context().servers.available();
+    for one in moves.iter().filter(|one| available.contains(&one.to)) {
         match submit(master, one).await {
             Ok(id) => submitted.push((one, id)),
             Err(error) => warn!(region = %one.region.encoded_name(), %error, "cannot move region"),

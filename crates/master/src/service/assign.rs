@@ -6,6 +6,8 @@ use proto::exception::{Answer, JavaException};
 
 use super::splits::find;
 use crate::assignment::RegionState;
+use crate::chores::offload;
+use crate::context::Context;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
 use crate::procedure::{RegionTransition, Work};
@@ -45,35 +47,22 @@ pub(super) async fn decommission(
     request: proto::DecommissionRegionServersRequest,
 ) -> Answer<proto::DecommissionRegionServersResponse> {
     let named = request.server_name.iter().map(server_name).collect::<Answer<Vec<_>>>()?;
-    let context = master.context();
-    let before = context.servers.decommissioned();
-    let is_new = |server: &ServerName| context.servers.is_live(server) && !before.contains(server);
-    let new: Vec<ServerName> = named.iter().filter(|server| is_new(server)).cloned().collect();
     master.decommission(&named).await.map_err(|error| JavaException::io(error.to_string()))?;
     if request.offload {
-        offload(master, &new).await?;
+        begin_offload(master.context(), &named)?;
     }
     Ok(proto::DecommissionRegionServersResponse {})
 }
 
-/// Starts to move all regions of servers to the other servers with fewest regions.
-async fn offload(master: &Master, from: &[ServerName]) -> Answer<()> {
-    let context = master.context();
-    let mut targets: Vec<(usize, ServerName)> = context
-        .servers
-        .available()
-        .into_iter()
-        .filter(|server| !from.contains(server))
-        .map(|server| (context.assignment.regions_on(&server).len(), server))
-        .collect();
-    for server in from {
-        for region in context.assignment.regions_on(server) {
-            let Some((count, target)) = targets.iter_mut().min() else {
-                return Err(JavaException::io(format!("no server can take the regions of {server}")));
-            };
-            *count += 1;
-            master.submit_checked(Work::MoveRegion(region, target.clone()), (0, 0)).await?;
+/// Requests that all regions of the live ones of these servers move to other servers. Unlike
+/// HBase, this includes servers that were decommissioned before, so that the call can be repeated.
+fn begin_offload(context: &Context, from: &[ServerName]) -> Answer<()> {
+    for server in from.iter().filter(|server| context.servers.is_live(server)) {
+        let is_empty = context.assignment.regions_on(server).is_empty();
+        if !is_empty && offload::targets(context).is_empty() {
+            return Err(JavaException::io(format!("no server can take the regions of {server}")));
         }
+        context.servers.begin_offload(server);
     }
     Ok(())
 }

@@ -471,7 +471,8 @@ impl Assignment {
         reopened
     }
 
-    /// Closes a region and opens it on `target`, or on another server if `target` dies.
+    /// Closes a region and opens it on `target`, or on another server if `target` dies. Nothing
+    /// changes if the region is open on `target`: an earlier move may have had the same target.
     ///
     /// # Errors
     /// As for [`Assignment::close`] and [`Assignment::open_or_retry_later`].
@@ -480,6 +481,9 @@ impl Assignment {
         region: &RegionInfo,
         target: &ServerName,
     ) -> Result<(), JavaException> {
+        if self.state(region) == Some(RegionState::Open(target.clone())) {
+            return Ok(());
+        }
         let region = std::slice::from_ref(region);
         self.close_toward(region, Some(target)).await?;
         let is_closed = |state: &RegionState| *state == RegionState::Closed;

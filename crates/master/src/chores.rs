@@ -95,6 +95,13 @@ impl Default for ChoreSwitch {
 /// Marks a chore as running until dropped.
 struct RunningGuard<'a>(&'a AtomicBool);
 
+impl RunningGuard<'_> {
+    /// `None` if it is running already.
+    fn begin(running: &AtomicBool) -> Option<RunningGuard<'_>> {
+        (!running.swap(true, Ordering::AcqRel)).then(|| RunningGuard(running))
+    }
+}
+
 impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         debug_assert!(self.0.load(Ordering::Relaxed), "a chore is marked as running while it runs");
@@ -119,7 +126,7 @@ impl ChoreSwitch {
     }
 
     fn begin(&self) -> Option<RunningGuard<'_>> {
-        (!self.running.swap(true, Ordering::AcqRel)).then(|| RunningGuard(&self.running))
+        RunningGuard::begin(&self.running)
     }
 }
 

@@ -21,6 +21,7 @@ use zk::names::Names;
 use zk::tracker::ZnodeTracker;
 
 use crate::assignment::{Assignment, AssignmentParts, RegionState};
+use crate::chores::balance::Balancer;
 use crate::chores::cleaner::Cleaner;
 use crate::chores::janitor::Janitor;
 use crate::chores::snapshots::SnapshotCleaner;
@@ -116,6 +117,7 @@ pub struct Master {
     // Milliseconds since the Unix epoch; 0 before initialization.
     initialized_ms: AtomicU64,
     chores: ChoreOptions,
+    balancer: Balancer,
     janitor: Janitor,
     cleaner: Cleaner,
     snapshot_cleaner: SnapshotCleaner,
@@ -183,6 +185,7 @@ impl Master {
             on_stop: parts.on_stop,
             initialized_ms: AtomicU64::new(0),
             chores: parts.chores,
+            balancer: Balancer::default(),
             janitor: Janitor::default(),
             cleaner: Cleaner::default(),
             snapshot_cleaner: SnapshotCleaner::default(),
@@ -530,6 +533,10 @@ impl Master {
     /// The settings of the chores.
     pub(crate) fn chores(&self) -> &ChoreOptions {
         &self.chores
+    }
+
+    pub(crate) fn balancer(&self) -> &Balancer {
+        &self.balancer
     }
 
     pub(crate) fn janitor(&self) -> &Janitor {

@@ -1,24 +1,34 @@
 //! Balances the regions over the servers, periodically and soon after servers come or go.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base::env::TaskClass;
 use cell::region::{RegionInfo, ServerName};
+use cell::schema::TableName;
 use proto::exception::JavaException;
 use tracing::{info, warn};
 
+use super::RunningGuard;
 use crate::assignment::RegionState;
 use crate::balancer::{Move, plan};
 use crate::master::Master;
-use crate::procedure::Work;
 use crate::procedure::executor::Progress;
+use crate::procedure::{Subject, Work};
 
 /// The pause between two checks whether servers came or went.
 const CHECK_PERIOD: Duration = Duration::from_secs(5);
 /// Moves that run at the same time, and one after the other on each table.
 const CONCURRENT_MOVES: usize = 8;
+
+/// The state of the balancer.
+#[derive(Debug, Default)]
+pub(crate) struct Balancer {
+    // Two runs at the same time would plan the same moves.
+    running: AtomicBool,
+}
 
 /// Starts the periodic runs.
 pub(super) fn start(master: &Arc<Master>) {
@@ -75,8 +85,10 @@ pub(crate) struct Balanced {
     pub(crate) has_failed: bool,
 }
 
-/// Balances once. Returns `None` if the balancer cannot run now. A dry run only plans.
+/// Balances once. Returns `None` if the balancer cannot run now, or is running. A dry run only
+/// plans.
 pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
+    let _running = RunningGuard::begin(&master.balancer().running)?;
     if let Some(obstacle) = obstacle(master) {
         info!(obstacle, "regions are not balanced now");
         return None;
@@ -108,8 +120,9 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
 async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) {
     let mut submitted = Vec::with_capacity(moves.len());
     // A server may have been decommissioned since the moves were planned.
-    let available = master.context().servers.available();
-    for one in moves.iter().filter(|one| available.contains(&one.to)) {
+    let (available, busy) = (master.context().servers.available(), busy_tables(master));
+    let is_possible = |one: &&Move| available.contains(&one.to) && !busy.contains(&one.region.table);
+    for one in moves.iter().filter(is_possible) {
         match submit(master, one).await {
             Ok(id) => submitted.push((one, id)),
             Err(error) => warn!(region = %one.region.encoded_name(), %error, "cannot move region"),
@@ -129,6 +142,17 @@ async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) 
             balanced.has_failed = true;
         }
     }
+}
+
+/// The tables that procedures are changing. A move would wait for them, and the run for the move.
+fn busy_tables(master: &Master) -> HashSet<TableName> {
+    let procedures = master.procedures().list().into_iter();
+    let running = procedures.filter(|(_, status)| status.progress == Progress::Running);
+    let tables = running.filter_map(|(_, status)| match status.work.subject() {
+        Subject::Table(table) => Some(table.clone()),
+        Subject::Namespace(_) | Subject::Server(_) => None,
+    });
+    tables.collect()
 }
 
 /// For each region, by encoded name, the share of its bytes on the host of the server that reported

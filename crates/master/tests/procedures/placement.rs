@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::env::Env;
 use base::testing::env;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use fs::faulty::{Fault, Faulty, Plan, Rule};
+use fs::FileSystem;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use master::assignment::RegionState;
 use master::procedure::Work;
@@ -18,7 +20,11 @@ use crate::{alter, run};
 
 /// A cluster with a table of `count` regions on its only server.
 async fn cluster_with_regions(count: usize) -> (Cluster, Vec<RegionInfo>) {
-    let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+    cluster_on(&env(1), Arc::new(MemoryFs::new()), count).await
+}
+
+async fn cluster_on(env: &Env, fs: Arc<dyn FileSystem>, count: usize) -> (Cluster, Vec<RegionInfo>) {
+    let cluster = Cluster::start_with_processes(env, fs).await.unwrap();
     let regions = create_table(&cluster, alter::name(), count).await;
     (cluster, regions)
 }
@@ -117,5 +123,54 @@ fn a_server_that_accepts_no_orders_gets_no_more_regions() {
         cluster.env.clock.sleep(Duration::from_secs(2)).await;
         assert!(is_open_on(&cluster, &regions[0], server.name()));
         assert_eq!(context.servers.available().len(), 2);
+    });
+}
+
+async fn balance(cluster: &Cluster) -> proto::BalanceResponse {
+    cluster.master.balance(proto::BalanceRequest::default()).await.unwrap()
+}
+
+#[test]
+fn the_balancer_does_not_wait_for_a_procedure_of_a_table() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let (cluster, _) = cluster_on(&env, Arc::new(faulty.clone()), 4).await;
+        create_table(&cluster, TableName::parse("u").unwrap(), 4).await;
+        cluster.put(&alter::name(), "a", "f", "1").await;
+        let server = cluster.add_server(4).await;
+        cluster.master.context().servers.wait_for_available().await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Create).at("data/default/t"));
+        let request = proto::FlushTableRequest { table_name: (&alter::name()).into(), ..Default::default() };
+        let flush = cluster.master.flush_table(request).await.unwrap().proc_id;
+        let balanced = env.timeout(Duration::from_secs(2), balance(&cluster)).await.expect("it has ended");
+        assert_eq!(balanced.moves_executed, Some(2), "the regions of the other table");
+        assert_eq!(cluster.master.context().assignment.regions_on(server.name()).len(), 2);
+        let flushed = env.timeout(Duration::from_secs(2), cluster.wait(flush)).await;
+        assert!(flushed.is_none(), "the table was locked");
+    });
+}
+
+#[test]
+fn the_balancer_runs_once_at_a_time() {
+    run(async {
+        let (cluster, _) = cluster_with_regions(4).await;
+        cluster.add_server(4).await;
+        cluster.master.context().servers.wait_for_available().await;
+        let (first, second) = tokio::join!(balance(&cluster), balance(&cluster));
+        assert!(first.balancer_ran && !second.balancer_ran);
+        assert_eq!((first.moves_executed, moves(&cluster)), (Some(2), 2));
+    });
+}
+
+#[test]
+fn a_region_that_is_on_the_target_of_a_move_stays_open() {
+    run(async {
+        let (cluster, regions) = cluster_with_regions(1).await;
+        let before = cluster.regions(&alter::name());
+        let assignment = &cluster.master.context().assignment;
+        assignment.move_to(&regions[0], cluster.server.name()).await.unwrap();
+        assert!(Arc::ptr_eq(&before[0], &cluster.regions(&alter::name())[0]));
     });
 }

@@ -84,6 +84,18 @@ impl MetaTable {
             .collect())
     }
 
+    /// Checks that no other master became active later.
+    ///
+    /// # Errors
+    /// The refusal, which is not final, or the server's error.
+    pub(crate) async fn check_active(&self) -> Answer<()> {
+        let message = proto::MultiRequest {
+            grampus_master_active_time: Some(self.active_since_ms as i64),
+            ..proto::MultiRequest::default()
+        };
+        self.client().await.multi(message.into()).await.map(drop)
+    }
+
     /// Checks that the regions of a table cover each row exactly once after an edit; see
     /// [`integrity::check_edit`].
     ///

@@ -66,7 +66,8 @@ impl Orders {
     /// successor reads them.
     ///
     /// # Errors
-    /// `DoNotRetryIOException` if a master that became active later has called.
+    /// `IOException` if a master that became active later has called. It is not final: after a
+    /// final error, a procedure is rolled back, and would remove what the later master has created.
     pub(crate) async fn check_master(&self, active_since_ms: i64) -> Answer<RwLockReadGuard<'_, i64>> {
         loop {
             let newest = self.master_since_ms.read().await;
@@ -78,7 +79,7 @@ impl Orders {
                     "the call is from a master that became active at {active_since_ms}; another one became active \
                      at {newest}"
                 );
-                return Err(JavaException::do_not_retry(message));
+                return Err(JavaException::io(message));
             }
             drop(newest);
             let mut newest = self.master_since_ms.write().await;
@@ -101,7 +102,9 @@ mod tests {
     async fn a_replaced_master_gives_no_orders() {
         let orders = Orders::default();
         for (since_ms, is_accepted) in [(5, true), (5, true), (7, true), (6, false), (7, true)] {
-            assert_eq!(orders.check_master(since_ms).await.is_ok(), is_accepted, "{since_ms}");
+            let checked = orders.check_master(since_ms).await;
+            assert_eq!(checked.is_ok(), is_accepted, "{since_ms}");
+            assert!(!checked.is_err_and(|refused| refused.do_not_retry), "no procedure is rolled back");
         }
     }
 

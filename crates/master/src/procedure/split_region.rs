@@ -132,18 +132,17 @@ pub(super) async fn act(
     daughters: &[RegionInfo; 2],
 ) -> Result<(), JavaException> {
     let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
-    if !is_split {
-        let committed = match create_daughter_files(context, parent, daughters).await {
-            Ok(()) => context.meta.put_split(parent, daughters).await,
-            failed => failed,
-        };
-        if let Err(error) = committed {
-            let parents = std::slice::from_ref(parent);
-            return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
-        }
+    if !is_split && let Err(error) = commit(context, parent, daughters).await {
+        let parents = std::slice::from_ref(parent);
+        return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
     }
     context.assignment.apply_split(parent, daughters);
     context.assignment.open_or_retry_later(daughters).await
+}
+
+async fn commit(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {
+    create_daughter_files(context, parent, daughters).await?;
+    context.meta.put_split(parent, daughters).await
 }
 
 async fn create_daughter_files(
@@ -186,6 +185,9 @@ pub(super) fn final_file_error(error: engine::Error) -> JavaException {
 /// Handles an error of a split or merge. After a final error, removes the directories of the
 /// children, reopens the parents, and returns the error, which ends the procedure. If the error is
 /// not final or the rollback fails, the returned error makes the procedure retry.
+///
+/// If the change is committed, the children have rows that are nowhere else. Another master may
+/// have committed it while this one was suspended, or the write failed after it had its effect.
 pub(super) async fn roll_back(
     context: &Context,
     parents: &[RegionInfo],
@@ -194,6 +196,13 @@ pub(super) async fn roll_back(
 ) -> JavaException {
     if !error.do_not_retry {
         return error;
+    }
+    match is_replaced(context, parents).await {
+        Ok(false) => {}
+        Ok(true) => return JavaException::io(format!("{error}; but the change is committed")),
+        Err(failed) => {
+            return JavaException::io(format!("{error}; and hbase:meta cannot be asked: {failed}"));
+        }
     }
     let tables = &context.tables;
     let removed = engine::split::remove_daughters(tables.fs(), tables.root(), children).await;
@@ -205,6 +214,20 @@ pub(super) async fn roll_back(
         Ok(()) => error,
         Err(failed) => JavaException::io(format!("{error}; and the regions cannot be opened: {failed}")),
     }
+}
+
+/// Whether any of `parents` is split or has no row in `hbase:meta`: then other regions have its
+/// rows.
+async fn is_replaced(context: &Context, parents: &[RegionInfo]) -> Answer<bool> {
+    // The next master may be about to commit the change with the same files.
+    context.meta.check_active().await?;
+    for parent in parents {
+        let row = context.meta.region_row(parent).await?;
+        if row.is_none_or(|row| row.is_split_parent()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

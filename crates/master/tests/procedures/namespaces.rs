@@ -186,8 +186,11 @@ fn a_replaced_master_changes_no_namespace() {
         let table = TableName::parse("hbase:namespace").unwrap();
         let before = cluster.cells(&table).await;
         cluster.replace_master().await;
-        let refused = cluster.wait(modify(&cluster, "n", "2").await.unwrap()).await.unwrap_err();
-        assert!(refused.message.contains("another one became active"), "{refused}");
+        let id = modify(&cluster, "n", "2").await.unwrap();
+        let unfinished = cluster.wait(id).await.unwrap_err();
+        assert!(unfinished.message.contains("does not end"), "its successor resumes it: {unfinished}");
+        let waiting = cluster.master.procedures().status(id.unwrap()).unwrap().waiting.unwrap();
+        assert!(waiting.reason.message.contains("another one became active"), "{waiting:?}");
         assert_eq!(cluster.cells(&table).await, before);
     });
 }

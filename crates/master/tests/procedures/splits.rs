@@ -6,7 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use fs::FilePath;
+use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
+use master::procedure::Work;
+use master::procedure::executor::Progress;
 use proto::MasterSwitchType;
 use proto::exception::{Answer, class};
 use wire::service::{MasterService, RegionServerStatusService};
@@ -150,15 +153,20 @@ async fn start() -> (MemoryFs, Cluster) {
     (disk, cluster)
 }
 
+/// The same, on a file system whose calls can fail.
+async fn start_faulty() -> (Faulty, Cluster) {
+    let env = base::testing::env(1);
+    let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+    two_regions(&cluster).await;
+    (faulty, cluster)
+}
+
 /// If files cannot be created, the split ends, and the region continues as before.
 #[test]
 fn a_failed_split_is_rolled_back() {
-    use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
     crate::run(async {
-        let env = base::testing::env(1);
-        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
-        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
-        two_regions(&cluster).await;
+        let (faulty, cluster) = start_faulty().await;
         faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at(".tmp/data/").times(1));
         let id = split(&cluster, &infos(&cluster)[0], "b").await.unwrap();
         assert!(cluster.wait(id).await.is_err());
@@ -166,6 +174,67 @@ fn a_failed_split_is_rolled_back() {
         assert_eq!(cluster.cells(&name()).await, ROWS);
         let id = split(&cluster, &infos(&cluster)[0], "b").await.unwrap();
         cluster.wait(id).await.unwrap();
+        assert_eq!(infos(&cluster).len(), 3);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+/// Begins to split the first region of `cluster`. Returns the procedure and the daughters when the
+/// directory of the second one is being put in place, which takes a second.
+async fn slow_split(cluster: &Cluster, faulty: &Faulty) -> (u64, [RegionInfo; 2]) {
+    let slow = Rule::new(Fault::Delay(Duration::from_secs(1)));
+    faulty.add(slow.on(Operation::Rename).at(".tmp/data/").after(1).times(1));
+    let id = split(cluster, &infos(cluster)[0], "b").await.unwrap().unwrap();
+    while faulty.faults() == 0 {
+        cluster.env.clock.sleep(Duration::from_millis(5)).await;
+    }
+    let Work::SplitRegion { daughters, .. } = cluster.master.procedures().status(id).unwrap().work else {
+        panic!("it is a split");
+    };
+    (id, *daughters)
+}
+
+/// The next master resumes the split with the same daughters, which then get writes.
+#[test]
+fn a_replaced_master_removes_no_daughters() {
+    replaced_master_removes_no_daughters(false);
+}
+
+/// The next master may have moved files, so that the split fails before its commit is refused.
+#[test]
+fn a_replaced_master_removes_no_daughters_after_an_error_of_its_own() {
+    replaced_master_removes_no_daughters(true);
+}
+
+fn replaced_master_removes_no_daughters(has_failed: bool) {
+    crate::run(async {
+        let (faulty, cluster) = start_faulty().await;
+        let (id, daughters) = slow_split(&cluster, &faulty).await;
+        cluster.replace_master().await;
+        if has_failed {
+            faulty.add(Rule::new(Fault::Fail).on(Operation::SyncDir).at("data/default/t").times(1));
+        }
+        cluster.env.clock.sleep(Duration::from_secs(30)).await;
+        for daughter in &daughters {
+            let dir = cluster.root.region_dir(daughter);
+            assert!(cluster.fs.stat(&dir).await.unwrap().is_some(), "{dir}");
+        }
+        let status = cluster.master.procedures().status(id).unwrap();
+        assert_eq!(status.progress, Progress::Running);
+        assert!(status.waiting.unwrap().reason.message.contains("another one became active"));
+    });
+}
+
+#[test]
+fn a_split_that_another_master_has_committed_is_not_rolled_back() {
+    crate::run(async {
+        let (faulty, cluster) = start_faulty().await;
+        let parent = infos(&cluster)[0].clone();
+        let (id, daughters) = slow_split(&cluster, &faulty).await;
+        cluster.master.context().meta.put_split(&parent, &daughters).await.unwrap();
+        faulty.add(Rule::new(Fault::Fail).on(Operation::SyncDir).at("data/default/t").times(1));
+        cluster.wait(Some(id)).await.unwrap();
+        assert_eq!(faulty.faults(), 2, "the split failed after it was committed");
         assert_eq!(infos(&cluster).len(), 3);
         assert_eq!(cluster.cells(&name()).await, ROWS);
     });

@@ -157,8 +157,8 @@ const FAULTS: &[Fault] = &[
         description: "a resumed split does not check whether it was committed",
         change: Change::Replaced {
             file: "crates/master/src/procedure/split_region.rs",
-            text: "    if !is_split && let Err",
-            by: "    if (is_split || !is_split) && let Err",
+            text: ".filter(MetaRow::is_split_parent);",
+            by: ".filter(|row: &MetaRow| row.is_split_parent() && row.daughters.is_empty());",
         },
         runs: Runs::StepKills,
     },

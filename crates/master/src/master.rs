@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
@@ -116,6 +116,7 @@ pub struct Master {
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     // Milliseconds since the Unix epoch; 0 before initialization.
     initialized_ms: AtomicU64,
+    has_resumed_procedures: AtomicBool,
     chores: ChoreOptions,
     balancer: Balancer,
     janitor: Janitor,
@@ -184,6 +185,7 @@ impl Master {
             quotas: Quotas::new(parts.quotas_enabled),
             on_stop: parts.on_stop,
             initialized_ms: AtomicU64::new(0),
+            has_resumed_procedures: AtomicBool::new(false),
             chores: parts.chores,
             balancer: Balancer::default(),
             janitor: Janitor::default(),
@@ -289,6 +291,7 @@ impl Master {
         let opening = self.regions_to_open();
         self.context.assignment.begin_open_or_retry_later(&opening).await;
         self.executor.resume(stored);
+        self.has_resumed_procedures.store(true, Ordering::Release);
         inspection::inspect_regions(self).await;
         repair::merge_overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
@@ -583,6 +586,12 @@ impl Master {
     /// that.
     pub fn initialized_ms(&self) -> u64 {
         self.initialized_ms.load(Ordering::Acquire)
+    }
+
+    /// Whether the procedures of the previous master have been resumed. Before that, a new
+    /// procedure could get the lock of a table in which an earlier procedure is half done.
+    pub(crate) fn has_resumed_procedures(&self) -> bool {
+        self.has_resumed_procedures.load(Ordering::Acquire)
     }
 
     /// Whether `hbase:meta` has been read and calls for tables are served.

@@ -13,7 +13,7 @@ use cell::region::{RegionInfo, ServerName};
 use proto::MasterSwitchType;
 use proto::exception::{Answer, JavaException, class};
 use tracing::warn;
-use wire::meta::TableState;
+use wire::meta::{MetaRow, TableState};
 
 use crate::assignment::RegionState;
 use crate::context::Context;
@@ -125,19 +125,38 @@ pub(super) fn final_io_error(message: String) -> JavaException {
 }
 
 /// Splits the region. The row of the parent in `hbase:meta` shows whether an earlier attempt has
-/// committed the split.
+/// committed the split: it names the daughters.
 pub(super) async fn act(
     context: &Context,
     parent: &RegionInfo,
     daughters: &[RegionInfo; 2],
 ) -> Result<(), JavaException> {
-    let is_split = context.meta.region_row(parent).await?.is_some_and(|row| row.is_split_parent());
-    if !is_split && let Err(error) = commit(context, parent, daughters).await {
-        let parents = std::slice::from_ref(parent);
-        return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
+    let parent_row = context.meta.region_row(parent).await?.filter(MetaRow::is_split_parent);
+    match parent_row {
+        Some(row) if row.daughters.iter().all(|daughter| daughters.contains(daughter)) => {}
+        Some(_) => return Err(discard(context, parent, daughters).await),
+        None => {
+            if let Err(error) = commit(context, parent, daughters).await {
+                let parents = std::slice::from_ref(parent);
+                return Err(roll_back(context, parents, &daughters.each_ref(), error).await);
+            }
+        }
     }
     context.assignment.apply_split(parent, daughters);
     context.assignment.open_or_retry_later(daughters).await
+}
+
+/// Removes the directories of daughters that have no rows in `hbase:meta`, because their parent was
+/// split into others. Returns the error that ends the procedure.
+async fn discard(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> JavaException {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    let error = final_io_error(format!("region {} was split into other daughters", parent.encoded_name()));
+    match engine::split::remove_daughters(fs, root, &daughters.each_ref()).await {
+        Ok(()) => error,
+        Err(failed) => {
+            JavaException::io(format!("{error}; and the new directories cannot be removed: {failed}"))
+        }
+    }
 }
 
 async fn commit(context: &Context, parent: &RegionInfo, daughters: &[RegionInfo; 2]) -> Answer<()> {

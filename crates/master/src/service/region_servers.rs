@@ -128,6 +128,10 @@ pub(super) async fn transition(
             return Err(JavaException::new(class::SERVER_NOT_RUNNING_YET, message));
         }
         if code == TransitionCode::ReadyToSplit {
+            if !master.has_resumed_procedures() {
+                let message = "the master has not resumed procedures yet";
+                return Err(JavaException::new(class::SERVER_NOT_RUNNING_YET, message));
+            }
             let [parent, _, high] = &regions[..] else {
                 return Err(JavaException::do_not_retry("a split takes a parent and two daughters"));
             };

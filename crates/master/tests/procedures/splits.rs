@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use fs::FilePath;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use master::procedure::Work;
+use master::assignment::RegionState;
 use master::procedure::executor::Progress;
+use master::procedure::{Record, Work, daughters_of};
 use proto::MasterSwitchType;
 use proto::exception::{Answer, class};
 use wire::service::{MasterService, RegionServerStatusService};
@@ -302,21 +303,21 @@ fn switches_take_effect_and_survive_a_restart() {
 }
 
 /// A region server's request to split a large region.
+fn split_request(server: &ServerName, parent: &RegionInfo) -> proto::ReportRegionStateTransitionRequest {
+    let [low, high] = daughters_of(parent, &"b".into(), 1);
+    let transition = proto::RegionStateTransition {
+        transition_code: proto::region_state_transition::TransitionCode::ReadyToSplit as i32,
+        region_info: vec![parent.into(), (&low).into(), (&high).into()],
+        ..proto::RegionStateTransition::default()
+    };
+    proto::ReportRegionStateTransitionRequest { server: server.into(), transition: vec![transition] }
+}
+
 #[test]
 fn a_large_region_is_split() {
     crate::run(async {
         let (_, cluster) = start().await;
-        let parent = infos(&cluster)[0].clone();
-        let [low, high] = master::procedure::daughters_of(&parent, &"b".into(), 1);
-        let transition = proto::RegionStateTransition {
-            transition_code: proto::region_state_transition::TransitionCode::ReadyToSplit as i32,
-            region_info: vec![(&parent).into(), (&low).into(), (&high).into()],
-            ..proto::RegionStateTransition::default()
-        };
-        let request = proto::ReportRegionStateTransitionRequest {
-            server: cluster.server.name().into(),
-            transition: vec![transition],
-        };
+        let request = split_request(cluster.server.name(), &infos(&cluster)[0]);
         cluster.master.report_region_state_transition(request).await.unwrap();
         cluster.settle().await;
         assert_eq!(infos(&cluster).len(), 3);
@@ -324,7 +325,74 @@ fn a_large_region_is_split() {
     });
 }
 
-/// The same from the first row: the server flushes, finds the region too large, and requests a
+/// A split of the previous master may be half done. It must get the lock of the table first.
+#[test]
+fn a_server_requests_no_split_before_procedures_are_resumed() {
+    crate::run(async {
+        let env = base::testing::env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        let context = cluster.master.context();
+        let regions = context.assignment.regions_in_meta(&name());
+        context.assignment.close(&regions).await.unwrap();
+        let (master, server) = cluster.successor(5).await;
+        context.meta.set_opening(&regions, server.name()).await.unwrap();
+        // Until the repeated orders are in `hbase:meta`, no procedure is resumed.
+        let slow = Rule::new(Fault::Delay(Duration::from_secs(1)));
+        faulty.add(slow.on(Operation::Sync).at("WALs/h,5"));
+        let request = async {
+            let opening = Some(RegionState::Opening(server.name().clone()));
+            while master.context().assignment.state(&regions[0]) != opening {
+                env.clock.sleep(Duration::from_millis(5)).await;
+            }
+            master.report_region_state_transition(split_request(server.name(), &regions[0])).await
+        };
+        let start = async { tokio::join!(request, master.initialize()) };
+        let (requested, initialized) = env.timeout(Duration::from_secs(60), start).await.unwrap();
+        initialized.unwrap();
+        let refused = requested.unwrap_err();
+        assert!(refused.is(class::SERVER_NOT_RUNNING_YET), "{refused}");
+    });
+}
+
+/// A master that ended during a split left it in the journal. Meanwhile the region was split into
+/// other daughters.
+#[test]
+fn a_split_opens_no_daughters_that_are_not_in_meta() {
+    let disk = MemoryFs::new();
+    let discarded = crate::run(async {
+        let cluster = Cluster::start(&base::testing::env(1), Arc::new(disk.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        let parent = infos(&cluster)[0].clone();
+        let daughters = daughters_of(&parent, &"a".into(), parent.region_id + 1);
+        for daughter in &daughters {
+            cluster.fs.make_dirs(&cluster.root.region_dir(daughter)).await.unwrap();
+        }
+        cluster.wait(split(&cluster, &parent, "b").await.unwrap()).await.unwrap();
+        let work = Work::SplitRegion { parent, daughters: Box::new(daughters.clone()) };
+        let record = Record { id: 5, work, prepared: true, submitted_ms: 0, nonce: (0, 0) };
+        cluster.journal().put(&record).await.unwrap();
+        cluster.stop().await;
+        daughters
+    });
+    crate::run(async {
+        let env = base::testing::env(2);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk)).await.unwrap();
+        let refused = cluster.wait(Some(5)).await.unwrap_err();
+        assert!(refused.message.ends_with("was split into other daughters"), "{refused}");
+        let rows = rows_of_meta(&cluster).await;
+        assert_eq!(rows.len(), 4, "the split region, its daughters, and the other region");
+        for daughter in &discarded {
+            assert!(!rows.iter().any(|row| row.region == *daughter));
+            assert!(cluster.fs.stat(&cluster.root.region_dir(daughter)).await.unwrap().is_none());
+        }
+        assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+/// A split from the first row: the server flushes, finds the region too large, and requests a
 /// split.
 #[test]
 fn a_growing_table_is_split_automatically() {

@@ -235,8 +235,7 @@ impl Assignment {
     /// The error of `hbase:meta`.
     pub async fn begin_open(self: &Arc<Self>, regions: &[RegionInfo]) -> Result<(), JavaException> {
         self.track(regions);
-        let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
-        self.wait_until(|| !regions.iter().any(is_closing)).await;
+        self.wait_until(|| !regions.iter().any(|region| self.is_closing(region))).await;
         let may_open = |state: &RegionState| matches!(state, RegionState::Closed | RegionState::FailedOpen);
         self.begin_open_from(regions, may_open).await
     }
@@ -588,6 +587,11 @@ impl Assignment {
         let is_opening =
             |region| matches!(self.state(region), Some(RegionState::Opening(_) | RegionState::Crashed(_)));
         self.wait_until(|| !regions.iter().any(is_opening)).await;
+    }
+
+    /// Returns when `region` is not closing.
+    pub(crate) async fn wait_while_closing(&self, region: &RegionInfo) {
+        self.wait_until(|| !self.is_closing(region)).await;
     }
 
     async fn wait_until(&self, done: impl Fn() -> bool) {

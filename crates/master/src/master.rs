@@ -36,8 +36,8 @@ use crate::meta::{MetaContent, MetaTable};
 use crate::namespace_quotas::NamespaceQuotas;
 use crate::namespaces::{self, Namespaces};
 use crate::procedure::executor::{Executor, Progress};
-use crate::procedure::journal::Journal;
-use crate::procedure::{TablePlan, Work};
+use crate::procedure::journal::{Journal, StoredProcedure};
+use crate::procedure::{RegionTransition, TablePlan, Work};
 use crate::quotas::Quotas;
 use crate::recoveries::Recoveries;
 use crate::repair;
@@ -53,6 +53,8 @@ const META_PAUSE_MIN: Duration = Duration::from_secs(1);
 const META_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// At start, regions are assigned when no further server has registered for this long.
 const SERVERS_STEADY: Duration = Duration::from_millis(1500);
+/// How long a start waits for procedures of an earlier run that change a system table.
+const SYSTEM_TABLE_PATIENCE: Duration = Duration::from_secs(20);
 /// The longest time that a shutdown waits for the region servers.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(120);
 /// The pause between two checks of the servers that live.
@@ -252,8 +254,8 @@ impl Master {
     }
 
     /// Waits for a region server, opens `hbase:meta` there and reads it, opens the regions of all
-    /// enabled tables, and resumes procedures. Tables can be created as soon as `hbase:meta` has
-    /// been read.
+    /// enabled tables that are not closing, and resumes procedures. Tables can be created as soon
+    /// as `hbase:meta` has been read.
     ///
     /// # Errors
     /// If `hbase:meta` or the journal cannot be used. The master cannot serve then.
@@ -288,10 +290,14 @@ impl Master {
         // The regions must be in transition before procedures resume: a procedure that disables a
         // table then waits until its regions are open, and closes them. In the reverse order, the
         // regions would be opened after the table was disabled.
-        let opening = self.regions_to_open();
+        let is_closing = |region: &RegionInfo| self.context.assignment.is_closing(region);
+        let (mut closing, opening): (Vec<_>, Vec<_>) =
+            self.regions_to_open().into_iter().partition(is_closing);
+        closing.retain(|region| !is_being_unassigned(&stored, region));
         self.context.assignment.begin_open_or_retry_later(&opening).await;
         self.executor.resume(stored);
         self.has_resumed_procedures.store(true, Ordering::Release);
+        self.open_when_closed(closing);
         inspection::inspect_regions(self).await;
         repair::merge_overlaps_at_start(self).await;
         self.ensure_system_table(namespaces::descriptor()).await?;
@@ -456,6 +462,25 @@ impl Master {
         opened
     }
 
+    /// Opens regions that the previous master has ordered to close, each when it is closed. That
+    /// can take without limit, for example while its last flush fails, so the start does not wait
+    /// for it. Procedures of the previous master come first: the one that closes a region usually
+    /// also opens it.
+    fn open_when_closed(&self, regions: Vec<RegionInfo>) {
+        for region in regions {
+            let (context, executor) = (self.context.clone(), self.executor.clone());
+            self.context.env.spawn(TaskClass::Service, async move {
+                context.assignment.wait_while_closing(&region).await;
+                executor.wait_for_table(&region.table).await;
+                if context.tables.state(&region.table) == Some(TableState::Enabled)
+                    && context.assignment.state(&region) == Some(RegionState::Closed)
+                {
+                    context.assignment.begin_open_or_retry_later(std::slice::from_ref(&region)).await;
+                }
+            });
+        }
+    }
+
     /// Loads a table's descriptor, and returns whether the table has one. The descriptors of system
     /// tables are fixed, so a lost or damaged one is written again.
     async fn load_table(&self, table: &TableName, state: TableState) -> Answer<bool> {
@@ -475,7 +500,11 @@ impl Master {
     /// Creates a system table unless it exists. First waits for a procedure of an earlier run that
     /// may still be creating the table.
     async fn ensure_system_table(&self, table: TableDescriptor) -> Answer<()> {
-        self.executor.wait_for_table(&table.name).await;
+        let creates = |work: &Work| matches!(work, Work::CreateTable(plan) if plan.table.name == table.name);
+        self.executor.wait_for(creates).await;
+        // Others may still change its region. They may also wait for it without limit.
+        let others = self.executor.wait_for_table(&table.name);
+        self.context.env.timeout(SYSTEM_TABLE_PATIENCE, others).await;
         if self.context.tables.state(&table.name).is_some() {
             return Ok(());
         }
@@ -635,6 +664,12 @@ impl Master {
     pub(crate) fn request_stop(&self, why: &str) {
         (self.on_stop)(why);
     }
+}
+
+/// Whether a stored procedure closes `region` for good.
+fn is_being_unassigned(stored: &[StoredProcedure], region: &RegionInfo) -> bool {
+    let unassign = Work::RegionTransition(region.clone(), RegionTransition::Unassign);
+    stored.iter().any(|stored| stored.record.prepared && stored.record.work == unassign)
 }
 
 /// A family with the settings of system tables.

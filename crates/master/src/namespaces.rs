@@ -32,6 +32,8 @@ pub const RESERVED: &[&str] = &[DEFAULT_NAMESPACE, SYSTEM_NAMESPACE];
 const FAMILY: &[u8] = b"info";
 const DESCRIPTOR: &[u8] = b"d";
 
+/// How long the start of a master waits for the table. All calls of clients wait meanwhile.
+const READ_PATIENCE: Duration = Duration::from_secs(60);
 /// The pause before another attempt to read the table.
 const READ_PAUSE: Duration = Duration::from_secs(1);
 
@@ -136,7 +138,9 @@ pub fn descriptor() -> TableDescriptor {
 /// Loads the namespaces, and writes missing rows of the reserved ones. If the table cannot be read,
 /// uses the directories, and repeats the attempt until it succeeds.
 pub(crate) async fn load(context: &Arc<Context>) {
-    let Err(error) = load_table(context).await else { return };
+    let loaded = context.env.timeout(READ_PATIENCE, load_table(context)).await;
+    let late = || Err(JavaException::io(format!("not read within {READ_PATIENCE:?}")));
+    let Err(error) = loaded.unwrap_or_else(late) else { return };
     warn!(%error, "cannot read hbase:namespace; using the directories of namespaces instead; retrying");
     match context.tables.namespace_directories().await {
         Ok(names) => names.iter().for_each(|name| context.namespaces.put(without_settings(name))),

@@ -18,6 +18,11 @@ impl Assignment {
         self.lock().get(&region.encoded_name()).map(|tracked| tracked.state.clone())
     }
 
+    /// Whether a server was ordered to close the region, and has not reported that it did.
+    pub(crate) fn is_closing(&self, region: &RegionInfo) -> bool {
+        matches!(self.state(region), Some(RegionState::Closing(_)))
+    }
+
     /// All regions of `table`, except split ones, with their states, sorted by key.
     pub fn regions_of(&self, table: &TableName) -> Vec<(RegionInfo, RegionState)> {
         let mut regions = self.all();

@@ -56,10 +56,13 @@ impl Direct {
     }
 }
 
+/// The master to which a region server reports.
+pub type ActiveMaster = Mutex<Arc<Master>>;
+
 /// Calls a service of the other role with encoded messages, as over a network.
 enum Encoded {
     Admin(Arc<Admin>),
-    Status(Arc<Master>),
+    Status(Arc<ActiveMaster>),
 }
 
 impl Caller for Encoded {
@@ -71,11 +74,16 @@ impl Caller for Encoded {
         cells: Bytes,
     ) -> base::BoxFuture<'_, Answer<(Bytes, Bytes)>> {
         assert!(cells.is_empty(), "{service} takes no cells");
-        let answer = match self {
-            Encoded::Admin(admin) => dispatch_admin(&**admin, method, param),
-            Encoded::Status(master) => dispatch_region_server_status(&**master, method, param),
-        };
-        Box::pin(async move { answer.await.map(|response| (response, Bytes::new())) })
+        Box::pin(async move {
+            let answer = match self {
+                Encoded::Admin(admin) => dispatch_admin(&**admin, method, param).await,
+                Encoded::Status(active) => {
+                    let master = active.lock().unwrap().clone();
+                    dispatch_region_server_status(&*master, method, param).await
+                }
+            };
+            answer.map(|response| (response, Bytes::new()))
+        })
     }
 }
 
@@ -217,9 +225,22 @@ impl Cluster {
 
     /// Starts another region server, which only `master` knows.
     pub async fn add_server_of(&self, master: &Arc<Master>, port: u16) -> Arc<RegionServer> {
+        self.add_server_reporting_to(status(master), port).await
+    }
+
+    /// Starts another region server, which reports to the current value of `active`.
+    pub async fn add_server_following(&self, active: &Arc<ActiveMaster>, port: u16) -> Arc<RegionServer> {
+        self.add_server_reporting_to(Arc::new(Remote(Encoded::Status(active.clone()))), port).await
+    }
+
+    async fn add_server_reporting_to(
+        &self,
+        master: Arc<dyn RegionServerStatusService>,
+        port: u16,
+    ) -> Arc<RegionServer> {
         let server = self.start_server(port, &self.fs).await;
         self.connections.added.lock().unwrap().insert(server.name().clone(), services(&server));
-        server.register(status(master)).await.unwrap();
+        server.register(master).await.unwrap();
         server
     }
 
@@ -250,6 +271,15 @@ impl Cluster {
     async fn start_server(&self, port: u16, fs: &Arc<dyn FileSystem>) -> Arc<RegionServer> {
         let name = ServerName { host: "h".into(), port, start_code: self.env.clock.now_ms() };
         RegionServer::start(process(&self.env, fs, &self.root, name)).await.unwrap()
+    }
+
+    /// The next master, before its initialization, for which only `server` is live.
+    pub fn successor_with(&self, server: &RegionServer) -> Arc<Master> {
+        let active_since_ms = self.env.clock.now_ms();
+        self.uninitialized_master(Some(master::Cluster {
+            live: vec![server.name().clone()],
+            active_since_ms,
+        }))
     }
 
     /// The next master, before its initialization, and a new region server that only it knows.
@@ -447,7 +477,7 @@ fn services(server: &Arc<RegionServer>) -> Services {
 fn status(master: &Arc<Master>) -> Arc<dyn RegionServerStatusService> {
     match crate::calls() {
         Calls::Direct => master.clone(),
-        Calls::Encoded => Arc::new(Remote(Encoded::Status(master.clone()))),
+        Calls::Encoded => Arc::new(Remote(Encoded::Status(Arc::new(Mutex::new(master.clone()))))),
     }
 }
 

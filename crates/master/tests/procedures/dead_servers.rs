@@ -1,20 +1,23 @@
 //! When a region server counts as dead, and that its regions are not opened elsewhere before.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::testing::env;
 use bytes::Bytes;
+use cell::mutation::Mutation;
 use cell::query::Scan;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
 use fs::{AccessPattern, SyncLevel};
 use master::Master;
 use master::assignment::RegionState;
 use proto::exception::class;
+use regionserver::RegionServer;
 use wire::service::{MasterService, RegionServerStatusService};
 
 use crate::cluster::Cluster;
@@ -40,6 +43,13 @@ async fn cluster_with_live_server(start_code: u64) -> (Cluster, Arc<Master>) {
 /// Otherwise the regions of a dead server would count as closed, without the edits in its logs.
 fn is_dead_and_in_recovery(master: &Master, server: &ServerName) -> bool {
     master.context().servers.is_dead(server) && master.context().recoveries.is_recovering(server)
+}
+
+/// Writes a row to a region on `server`.
+async fn put_on(server: &RegionServer, region: &RegionInfo, row: &'static str) {
+    let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"value");
+    let region = server.regions().get(&region.encoded_name()).expect("it is open");
+    region.batch_atomic(vec![Mutation::put(row, vec![cell])]).await.unwrap();
 }
 
 /// Creates a table, and returns its region.
@@ -251,6 +261,33 @@ fn a_master_starts_although_a_server_that_was_opening_regions_dies_meanwhile() {
         for region in &regions {
             assert_eq!(assignment.state(region), Some(RegionState::Open(live.name().clone())));
         }
+    });
+}
+
+/// The region is opened when it is closed.
+#[test]
+fn a_master_starts_although_a_region_cannot_be_closed() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        let regions = [create_table(&cluster).await];
+        let active = Arc::new(Mutex::new(cluster.master.clone()));
+        let server = cluster.add_server_following(&active, 4).await;
+        let previous = &cluster.master.context().assignment;
+        previous.move_to(&regions[0], server.name()).await.unwrap();
+        put_on(&server, &regions[0], "unflushed").await;
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default/t"));
+        assert!(env.timeout(Duration::from_secs(5), previous.close(&regions)).await.is_none());
+        let master = cluster.successor_with(&server);
+        *active.lock().unwrap() = master.clone();
+        let initialized = env.timeout(PATIENCE, master.initialize()).await;
+        assert!(matches!(initialized, Some(Ok(()))), "{initialized:?}");
+        let state = || master.context().assignment.state(&regions[0]);
+        assert_eq!(state(), Some(RegionState::Closing(server.name().clone())));
+        faulty.heal();
+        env.clock.sleep(PATIENCE).await;
+        assert_eq!(state(), Some(RegionState::Open(server.name().clone())));
     });
 }
 

@@ -347,11 +347,20 @@ impl Assignment {
                 continue;
             }
             self.begin_close(regions, destination).await?;
-            let is_closing = |region| matches!(self.state(region), Some(RegionState::Closing(_)));
-            self.wait_until(|| !regions.iter().any(is_closing)).await;
+            self.wait_until(|| !regions.iter().any(|region| self.is_closing_or_dead(region))).await;
             if regions.iter().all(is_closed) {
                 return Ok(());
             }
+        }
+    }
+
+    /// Whether the region is closing, or its server counts as dead and the region is not marked as
+    /// crashed yet.
+    fn is_closing_or_dead(&self, region: &RegionInfo) -> bool {
+        match self.state(region) {
+            Some(RegionState::Closing(_)) => true,
+            Some(RegionState::Open(server)) => !self.servers.is_live(&server),
+            _ => false,
         }
     }
 
@@ -689,14 +698,19 @@ impl Assignment {
             let tracked = states
                 .entry(region.encoded_name())
                 .or_insert_with(|| TrackedRegion::new(region.clone(), RegionState::Closed, now));
-            self.record_transition(&tracked.state, state, now.saturating_sub(tracked.since));
-            (tracked.state, tracked.since) = (state.clone(), now);
-            if !matches!(state, RegionState::Opening(_) | RegionState::FailedOpen) {
-                tracked.failure = None;
-            }
+            self.enter(tracked, state, now);
         }
         drop(states);
         self.changed.notify_waiters();
+    }
+
+    /// Gives a region a new state. `tracked` is borrowed from the locked states.
+    fn enter(&self, tracked: &mut TrackedRegion, state: &RegionState, now: Duration) {
+        self.record_transition(&tracked.state, state, now.saturating_sub(tracked.since));
+        (tracked.state, tracked.since) = (state.clone(), now);
+        if !matches!(state, RegionState::Opening(_) | RegionState::FailedOpen) {
+            tracked.failure = None;
+        }
     }
 
     /// Counts a change from the state `before`, which lasted for `took`, to `state`.

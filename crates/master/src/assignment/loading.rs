@@ -21,9 +21,7 @@ impl Assignment {
         self.lock().insert(tracked.region.encoded_name(), tracked);
     }
 
-    /// Adds a region with the state that its row records. A region of a server that is not live is
-    /// crashed if the server is being recovered. Otherwise it is closed: nothing of the region is
-    /// in logs.
+    /// Adds a region with the state that its row records.
     pub(crate) fn add_row(&self, row: MetaRow) {
         let server = row.server_name();
         let recorded = match (row.is_split_parent(), row.state) {
@@ -33,15 +31,34 @@ impl Assignment {
             (false, Some(MetaRegionState::Closing)) => at(server.clone(), RegionState::Closing),
             _ => RegionState::Closed,
         };
-        let state = match recorded.server() {
-            Some(server) if self.recoveries.is_recovering(server) => RegionState::Crashed(server.clone()),
-            Some(server) if !self.servers.is_live(server) => RegionState::Closed,
-            _ => recorded,
-        };
-        let mut tracked = TrackedRegion::new(row.region, state, self.env.clock.monotonic());
+        let mut tracked = TrackedRegion::new(row.region, recorded, self.env.clock.monotonic());
         tracked.open_seq_num = row.open_seq_num.and_then(|seq_num| u64::try_from(seq_num).ok()).unwrap_or(0);
         tracked.last_address = server.map(|server| (server.host, server.port));
-        self.lock().insert(tracked.region.encoded_name(), tracked);
+        if let Some(mut tracked) = self.insert_if_live(tracked) {
+            tracked.state = self.state_without_server(&tracked.state);
+            self.lock().insert(tracked.region.encoded_name(), tracked);
+        }
+    }
+
+    /// Adds a region, unless its state has a server that is not live. Then returns the region.
+    fn insert_if_live(&self, tracked: TrackedRegion) -> Option<TrackedRegion> {
+        let mut states = self.lock();
+        // If the server dies after this check, `mark_crashed` finds the region.
+        if tracked.state.server().is_some_and(|server| !self.servers.is_live(server)) {
+            return Some(tracked);
+        }
+        states.insert(tracked.region.encoded_name(), tracked);
+        None
+    }
+
+    /// The state of a region of a server that is not live: crashed if the server is being
+    /// recovered. Otherwise closed, because nothing of the region is in logs. A recovery is
+    /// announced before its server counts as dead, and does not end before all regions are loaded.
+    fn state_without_server(&self, recorded: &RegionState) -> RegionState {
+        match recorded.server() {
+            Some(server) if self.recoveries.is_recovering(server) => RegionState::Crashed(server.clone()),
+            _ => RegionState::Closed,
+        }
     }
 
     /// Repeats the orders of the previous master that servers have not answered yet.

@@ -78,19 +78,20 @@ impl Assignment {
 
     /// Sets the new state of regions, unless their server has died since the report was checked.
     fn apply(&self, expected: &[Expected], state: &RegionState, open_seq_num: u64) {
-        let is_current = |expected: &&Expected| {
-            self.lock()
-                .get(&expected.region.encoded_name())
-                .is_some_and(|tracked| tracked.order == expected.order && tracked.state == expected.before)
-        };
-        let regions: Vec<RegionInfo> =
-            expected.iter().filter(is_current).map(|expected| expected.region.clone()).collect();
-        for region in &regions {
-            if let Some(tracked) = self.lock().get_mut(&region.encoded_name()) {
+        let now = self.env.clock.monotonic();
+        let mut states = self.lock();
+        for Expected { region, before, order } in expected {
+            // If the server dies after this check, `mark_crashed` finds the new state.
+            if let Some(tracked) = states.get_mut(&region.encoded_name())
+                && tracked.order == *order
+                && tracked.state == *before
+            {
+                self.enter(tracked, state, now);
                 tracked.open_seq_num = open_seq_num;
             }
         }
-        self.set_states(&regions, state);
+        drop(states);
+        self.changed.notify_waiters();
     }
 
     /// The region as the master knows it, if the report is expected. `None` if the report was

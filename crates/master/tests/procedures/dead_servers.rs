@@ -306,6 +306,19 @@ fn a_dead_server_is_recovered_although_the_cluster_could_not_be_shut_down() {
     });
 }
 
+/// It does not keep the thread busy: then this test would not end.
+#[test]
+fn a_region_is_not_closed_after_its_server_has_ended_in_a_shutdown() {
+    run(async {
+        let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let regions = [create_table(&cluster).await];
+        cluster.master.shutdown(proto::ShutdownRequest {}).await.unwrap();
+        cluster.master.expire(cluster.server.name(), "test").await;
+        let close = cluster.master.context().assignment.close(&regions);
+        assert!(cluster.env.timeout(PATIENCE, close).await.is_none());
+    });
+}
+
 /// Changes a byte of `value` in the logs of a server. No process may write to them any more.
 async fn damage_log(cluster: &Cluster, value: &str) {
     let (fs, dir) = (&*cluster.fs, cluster.root.wal_dir(cluster.server.name()));

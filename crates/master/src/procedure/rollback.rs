@@ -4,11 +4,13 @@
 //! removed. After that point, some procedures can simply end, because a repetition of the same call
 //! completes the work. All other procedures remain and are retried.
 
+use cell::region::RegionInfo;
 use cell::schema::TableName;
 use proto::exception::JavaException;
 use wire::meta::TableState;
 
 use super::{TablePlan, Work};
+use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::namespaces;
 use crate::tables::file_exception;
@@ -57,6 +59,10 @@ impl Work {
             Work::TruncateTable { table, .. } => {
                 Ok(context.meta.table_state(table).await? == Some(TableState::Disabled))
             }
+            Work::ModifyTable { table, .. } => {
+                open_closed_regions(context, table).await;
+                Ok(true)
+            }
             Work::RestoreSnapshot { table, token, .. } => remove_staged_restore(context, table, *token).await,
             Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
@@ -64,7 +70,6 @@ impl Work {
             | Work::CreateRegion(_)
             | Work::DeleteTable(_)
             | Work::FlushTable(..)
-            | Work::ModifyTable { .. }
             | Work::ModifyNamespace(_)
             | Work::DeleteNamespace(_)
             | Work::Snapshot(..)
@@ -75,6 +80,16 @@ impl Work {
             | Work::MoveRegion(..)
             | Work::GcMergeParents(_) => Ok(true),
         }
+    }
+}
+
+/// Opens the regions that the change of an enabled table has closed and could not reopen.
+async fn open_closed_regions(context: &Context, table: &TableName) {
+    if context.tables.state(table) == Some(TableState::Enabled) {
+        let mut regions = context.assignment.regions_of(table);
+        regions.retain(|(_, state)| *state == RegionState::Closed);
+        let regions: Vec<RegionInfo> = regions.into_iter().map(|(region, _)| region).collect();
+        context.assignment.begin_open_or_retry_later(&regions).await;
     }
 }
 

@@ -105,7 +105,7 @@ fn truncation_with_splits_is_atomic() {
     truncated(true);
 }
 
-async fn modify(cluster: &Cluster) -> Answer<Option<u64>> {
+pub async fn modify(cluster: &Cluster) -> Answer<Option<u64>> {
     let mut table = table();
     table.families.remove(&b"g"[..]);
     table = table.with_family(FamilyDescriptor::new("f").with("VERSIONS", "5"));

@@ -12,6 +12,7 @@ use cell::schema::{FamilyDescriptor, NamespaceDescriptor, TableDescriptor, Table
 use fs::FileSystem;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
+use master::assignment::RegionState;
 use master::procedure::executor::Progress;
 use master::procedure::{Record, TablePlan, Waiting, Work};
 use proto::exception::{Answer, JavaException, class};
@@ -214,6 +215,28 @@ fn an_aborted_creation_leaves_nothing_and_can_be_repeated() {
         env.clock.sleep(Duration::from_secs(3600)).await;
         let cluster = Cluster::start(&env, Arc::new(disk.crash(&mut || 0))).await.unwrap();
         assert!(cluster.master.procedures().list().is_empty());
+    });
+}
+
+/// An alter closes and reopens each region.
+#[test]
+fn an_aborted_alter_leaves_no_region_closed() {
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        alter::two_regions(&cluster).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(".tableinfo").on(Operation::Create));
+        let id = alter::modify(&cluster).await.unwrap().unwrap();
+        while waiting(&cluster, id).is_none() {
+            cluster.env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        // As if the attempt had failed to reopen it.
+        let regions = [cluster.regions(&alter::name())[0].info().clone()];
+        let assignment = &cluster.master.context().assignment;
+        assignment.close(&regions).await.unwrap();
+        assert!(abort(&cluster, id, true).await);
+        assert!(cluster.wait(Some(id)).await.unwrap_err().message.contains("aborted"));
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+        assert!(matches!(assignment.state(&regions[0]), Some(RegionState::Open(_))));
     });
 }
 

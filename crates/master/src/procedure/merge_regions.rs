@@ -167,17 +167,18 @@ async fn check_parent(context: &Context, parents: &[RegionInfo], parent: &Region
 /// attempt has committed the merge.
 pub(super) async fn act(context: &Context, parents: &[RegionInfo]) -> Result<(), JavaException> {
     let merged = merged_of(parents);
-    if context.meta.region_row(&merged).await?.is_none() {
-        let committed = match create_merged_files(context, parents, &merged).await {
-            Ok(()) => context.meta.put_merged(parents, &ancestors_of(context, parents).await?, &merged).await,
-            failed => failed,
-        };
-        if let Err(error) = committed {
-            return Err(roll_back(context, parents, &[&merged], error).await);
-        }
+    let is_merged = context.meta.region_row(&merged).await?.is_some();
+    if !is_merged && let Err(error) = commit(context, parents, &merged).await {
+        return Err(roll_back(context, parents, &[&merged], error).await);
     }
     context.assignment.apply_merge(parents, &merged);
     context.assignment.open_or_retry_later(&[merged]).await
+}
+
+async fn commit(context: &Context, parents: &[RegionInfo], merged: &RegionInfo) -> Answer<()> {
+    create_merged_files(context, parents, merged).await?;
+    let ancestors = ancestors_of(context, parents).await?;
+    context.meta.put_merged(parents, &ancestors, merged).await
 }
 
 /// The parents and the regions to whose files the parents still refer. (A repair may merge regions

@@ -130,7 +130,9 @@ impl Master {
         if is_recovered {
             context.recoveries.announce(server);
         }
-        context.servers.remove(server);
+        if !context.servers.remove(server) {
+            return; // Another task has counted it as dead meanwhile, and recovers it.
+        }
         context.connections.forget(server);
         if is_stopping {
             return info!(%server, "region server has stopped");

@@ -50,6 +50,7 @@ impl Assignment {
             TransitionCode::Opened => {
                 self.meta.set_open(&regions, server, report.open_seq_num).await?;
                 self.apply(&expected, &RegionState::Open((*server).clone()), report.open_seq_num);
+                self.forget_if_dead(server);
             }
             TransitionCode::Closed => {
                 // From now on the region needs no logs of dead servers.
@@ -92,6 +93,15 @@ impl Assignment {
         }
         drop(states);
         self.changed.notify_waiters();
+    }
+
+    /// Forgets the location of `hbase:meta` and the connections if `server` has died while a report
+    /// of it was processed: the report may have stored them after they had been forgotten.
+    fn forget_if_dead(&self, server: &ServerName) {
+        if !self.servers.is_live(server) {
+            self.meta.location().forget(server);
+            self.connections.forget(server);
+        }
     }
 
     /// The region as the master knows it, if the report is expected. `None` if the report was

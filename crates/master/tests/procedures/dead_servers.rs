@@ -306,6 +306,40 @@ fn a_dead_server_is_recovered_although_the_cluster_could_not_be_shut_down() {
     });
 }
 
+#[test]
+fn a_server_that_dies_while_it_reports_meta_is_not_the_location_of_meta() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(faulty.clone())).await.unwrap();
+        let dying = cluster.add_server(4).await;
+        let (context, meta) = (cluster.master.context(), RegionInfo::meta());
+        // The report is stored before it is published.
+        let slow = Rule::new(Fault::Delay(Duration::from_secs(1)));
+        faulty.add(slow.on(Operation::Sync).at("MasterData/WALs"));
+        let death = async {
+            while dying.regions().get(&meta.encoded_name()).is_none() {
+                env.clock.sleep(Duration::from_millis(5)).await;
+            }
+            env.clock.sleep(Duration::from_millis(100)).await;
+            let location = context.meta.location().get();
+            assert_eq!(location.as_ref(), Some(cluster.server.name()), "the report is not published yet");
+            cluster.master.expire(dying.name(), "test").await;
+        };
+        let follow = async {
+            let here = Some(RegionState::Open(cluster.server.name().clone()));
+            while context.servers.is_live(dying.name()) || context.assignment.state(&meta) != here {
+                let location = context.meta.location().get();
+                assert!(location.is_none_or(|server| context.servers.is_live(&server)));
+                env.clock.sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let moving = context.assignment.move_to(&meta, dying.name());
+        let moved = env.timeout(PATIENCE, async { tokio::join!(moving, death, follow).0 }).await;
+        assert!(matches!(moved, Some(Ok(()))), "{moved:?}");
+    });
+}
+
 /// It does not keep the thread busy: then this test would not end.
 #[test]
 fn a_region_is_not_closed_after_its_server_has_ended_in_a_shutdown() {

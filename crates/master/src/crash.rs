@@ -180,6 +180,7 @@ impl Master {
         if let Some(known) = self.known_servers() {
             known.remove(server).await.map_err(|error| JavaException::io(error.to_string()))?;
         }
+        self.remove_mark_of_dead(server);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Decommissioned region servers: they keep their regions, but get no more. As in HBase, each has a
-//! persistent znode below `draining`, which tools may also create and delete.
+//! persistent znode below `draining`, which tools may also create and delete. It is removed when
+//! the server dies.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};

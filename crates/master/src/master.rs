@@ -243,6 +243,17 @@ impl Master {
         Ok(())
     }
 
+    /// Removes the mark of a server that has died. No other process gets its name.
+    pub(crate) fn remove_mark_of_dead(&self, server: &ServerName) {
+        let (coordinator, server) = (self.coordinator.clone(), server.to_string());
+        let znode = self.names.draining_server(&server);
+        self.context.env.spawn(TaskClass::Service, async move {
+            if let Err(error) = decommission::unmark(&*coordinator, &znode).await {
+                warn!(%server, %error, "cannot remove the mark of a decommissioned server that has died");
+            }
+        });
+    }
+
     /// The name that signs the znodes of this master.
     fn writer(&self) -> String {
         format!("master:{}", self.server_name.port)

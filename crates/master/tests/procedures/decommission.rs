@@ -47,6 +47,21 @@ fn a_server_is_decommissioned_until_it_is_recommissioned() {
 }
 
 #[test]
+fn the_mark_of_a_server_is_removed_when_the_server_dies() {
+    run(async {
+        let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        let server = cluster.add_server(4).await;
+        decommission(&cluster, server.name().into()).await;
+        let draining = zk::names::Names::below("/hbase").draining();
+        let marks = async || cluster.coordinator.children(&draining).await.unwrap().0;
+        assert_eq!(marks().await, [server.name().to_string()]);
+        cluster.master.expire(server.name(), "test").await;
+        cluster.env.clock.sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(marks().await, [""; 0]);
+    });
+}
+
+#[test]
 fn marks_of_other_tools_count() {
     run(async {
         let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();

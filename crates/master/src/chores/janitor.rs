@@ -17,7 +17,7 @@ use super::ChoreSwitch;
 use crate::inspection;
 use crate::master::Master;
 use crate::procedure::executor::Progress;
-use crate::procedure::{Work, has_references};
+use crate::procedure::{Work, may_need_parents};
 
 /// The state of the janitor.
 #[derive(Debug, Default)]
@@ -43,12 +43,12 @@ pub(crate) async fn scan(master: &Master) -> Answer<i32> {
     let mut count = 0;
     let mut daughters_of_kept = HashSet::new();
     for row in &rows {
-        if !row.merged_from.is_empty() && !has_references(master.context(), &row.region).await? {
+        if !row.merged_from.is_empty() && !may_need_parents(master.context(), &row.region).await? {
             count += i32::from(submit_cleanup(master, Work::GcMergeParents(row.region.clone())).await?);
         }
         if row.is_split_parent() {
-            let is_unneeded = !daughters_of_kept.contains(&row.region.encoded_name())
-                && has_no_references(master, row).await?;
+            let is_unneeded =
+                !daughters_of_kept.contains(&row.region.encoded_name()) && is_unneeded(master, row).await?;
             if is_unneeded {
                 count += i32::from(submit_cleanup(master, Work::GcSplitParent(row.region.clone())).await?);
             } else {
@@ -69,13 +69,14 @@ pub(super) async fn run(master: &Master) {
     }
 }
 
-async fn has_no_references(master: &Master, parent: &MetaRow) -> Answer<bool> {
+/// Whether the daughters of a split no longer need their parent.
+async fn is_unneeded(master: &Master, parent: &MetaRow) -> Answer<bool> {
     // Keep a parent without two readable daughters.
     if parent.daughters.len() != 2 {
         return Ok(false);
     }
     for daughter in &parent.daughters {
-        if has_references(master.context(), daughter).await? {
+        if may_need_parents(master.context(), daughter).await? {
             return Ok(false);
         }
     }

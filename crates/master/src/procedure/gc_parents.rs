@@ -38,21 +38,38 @@ pub(super) async fn check_merged_region(context: &Context, merged: &RegionInfo) 
 
 async fn check_unreferenced(context: &Context, children: &[RegionInfo]) -> Answer<()> {
     for child in children {
-        if has_references(context, child).await? {
-            return Err(final_io_error(format!("region {} still has references", child.encoded_name())));
+        if may_need_parents(context, child).await? {
+            let message =
+                format!("region {} still has references, or its directory is missing", child.encoded_name());
+            return Err(final_io_error(message));
         }
     }
     Ok(())
 }
 
-/// Whether a region still has references to files of other regions; false if the region no longer
-/// exists.
+/// Whether a region may still need the files of its parents: it has references to them, or its
+/// directory is missing, so that its references are unknown. False if the region no longer exists.
 ///
 /// # Errors
-/// The file system's error.
-pub(crate) async fn has_references(context: &Context, region: &RegionInfo) -> Answer<bool> {
+/// The error of the file system or of `hbase:meta`.
+pub(crate) async fn may_need_parents(context: &Context, region: &RegionInfo) -> Answer<bool> {
+    if is_directory_missing(context, region).await? {
+        return Ok(true);
+    }
     let (fs, root) = (context.tables.fs(), context.tables.root());
     engine::split::has_references(fs, root, region).await.map_err(transient_error)
+}
+
+/// Whether `hbase:meta` has a region, but its directory was lost or moved away. An operator may
+/// restore it. A server that has the region open may create the directory again, but without its
+/// `.regioninfo`.
+async fn is_directory_missing(context: &Context, region: &RegionInfo) -> Answer<bool> {
+    if context.tables.has_regions(&region.table, std::slice::from_ref(region)).await? {
+        return Ok(false);
+    }
+    // A split region is archived before its row is removed.
+    let row = context.meta.region_row(region).await?;
+    Ok(row.is_some_and(|row| !row.is_split_parent()))
 }
 
 /// Archives a parent of a split and removes its row.

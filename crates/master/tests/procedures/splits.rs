@@ -40,13 +40,18 @@ async fn merge(cluster: &Cluster, regions: &[RegionInfo]) -> Answer<Option<u64>>
     Ok(cluster.master.merge_table_regions(request).await?.proc_id)
 }
 
+/// Major-compacts all regions, and archives the replaced files.
+async fn compact(cluster: &Cluster) {
+    for region in cluster.regions(&name()) {
+        region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
+        region.archive_retired().await;
+    }
+}
+
 /// Runs the janitor until no parents remain.
 pub async fn run_janitor(cluster: &Cluster) {
     for _ in 0..1000 {
-        for region in cluster.regions(&name()) {
-            region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
-            region.archive_retired().await;
-        }
+        compact(cluster).await;
         cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await.unwrap();
         cluster.settle().await;
         let on_disk = cluster.root.list_regions(&*cluster.fs, &name()).await.unwrap().len();
@@ -120,10 +125,7 @@ fn a_parent_exists_until_it_is_archived() {
             two_regions(cluster).await;
             let first = infos(cluster)[0].clone();
             cluster.wait(split(cluster, &first, "b").await.unwrap()).await.unwrap();
-            for region in cluster.regions(&name()) {
-                region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
-                region.archive_retired().await;
-            }
+            compact(cluster).await;
         },
         async |cluster| {
             let answer = cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await?;
@@ -145,6 +147,38 @@ fn a_parent_exists_until_it_is_archived() {
             assert_eq!(cluster.cells(&name()).await, ROWS);
         },
     );
+}
+
+/// Splits a region or merges two, and compacts the result. Then moves the directory of the first
+/// new region away. Its references are unknown, so its parents stay until it is restored.
+async fn parents_stay_while_a_directory_is_missing(replace: impl AsyncFn(&Cluster) -> Answer<Option<u64>>) {
+    let (_, cluster) = start().await;
+    cluster.wait(replace(&cluster).await.unwrap()).await.unwrap();
+    // The server compacts references after an open, too.
+    cluster.env.clock.sleep(Duration::from_secs(1)).await;
+    compact(&cluster).await;
+    let dir = cluster.root.region_dir(&infos(&cluster)[0]);
+    let aside = FilePath::new("aside");
+    cluster.fs.rename(&dir, &aside).await.unwrap();
+    let answer = cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await.unwrap();
+    assert_eq!(answer.scan_result, Some(0));
+    cluster.fs.rename(&aside, &dir).await.unwrap();
+    run_janitor(&cluster).await;
+    assert_eq!(cluster.cells(&name()).await, ROWS);
+}
+
+#[test]
+fn a_split_parent_stays_while_the_directory_of_a_daughter_is_missing() {
+    crate::run(parents_stay_while_a_directory_is_missing(async |cluster| {
+        split(cluster, &infos(cluster)[0], "b").await
+    }));
+}
+
+#[test]
+fn merged_regions_stay_while_the_directory_of_the_new_region_is_missing() {
+    crate::run(parents_stay_while_a_directory_is_missing(async |cluster| {
+        merge(cluster, &infos(cluster)).await
+    }));
 }
 
 async fn start() -> (MemoryFs, Cluster) {

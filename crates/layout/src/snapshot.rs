@@ -283,7 +283,7 @@ impl RootDir {
     /// Creates a snapshot. On return, it is durable; until then, there is no snapshot of its name.
     ///
     /// # Errors
-    /// File system errors.
+    /// [`Error::Unsupported`] if the manifest is too large to be read; file system errors.
     pub async fn write_snapshot(
         &self,
         fs: &dyn FileSystem,
@@ -291,10 +291,15 @@ impl RootDir {
         manifest: &Manifest,
     ) -> Result<()> {
         let staged = self.staged_snapshots_dir().join(&description.name);
+        let content = manifest.encode();
+        if content.len() as u64 > MANIFEST_BYTES_MAX {
+            let what = format!("a snapshot manifest of more than {MANIFEST_BYTES_MAX} bytes");
+            return Err(Error::Unsupported { file: staged.join(MANIFEST), what });
+        }
         fs.delete(&staged).await?;
         fs.make_dirs(&staged).await?;
         file::write(fs, &staged.join(DESCRIPTION), description.encode_to_vec().into()).await?;
-        file::write(fs, &staged.join(MANIFEST), manifest.encode()).await?;
+        file::write(fs, &staged.join(MANIFEST), content).await?;
         fs.sync_dir(&staged).await?;
         fs.rename(&staged, &self.snapshots_dir().join(&description.name)).await?;
         fs.sync_dir(&self.snapshots_dir()).await?;
@@ -342,6 +347,15 @@ mod tests {
 
     fn described(name: &str) -> SnapshotDescription {
         SnapshotDescription { name: name.into(), table: Some("ns:t".into()), ..Default::default() }
+    }
+
+    #[tokio::test]
+    async fn a_manifest_that_is_too_large_to_be_read_is_not_written() {
+        let (root, fs) = (RootDir::new(FilePath::root()), MemoryFs::new());
+        let manifest = manifest(&"x".repeat(MANIFEST_BYTES_MAX as usize));
+        let refused = root.write_snapshot(&fs, &described("s"), &manifest).await.unwrap_err();
+        assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+        assert!(!root.has_snapshot(&fs, "s").await.unwrap());
     }
 
     #[tokio::test]

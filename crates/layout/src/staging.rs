@@ -43,21 +43,33 @@ impl RootDir {
         dir.parent() == self.staging_dir() && !dir.name().is_empty()
     }
 
-    /// Removes staging directories in which nothing has changed since `before_ms`, in milliseconds
-    /// since the Unix epoch. Returns them.
+    /// All staging directories.
     ///
     /// # Errors
     /// File system errors.
-    pub async fn remove_old_staging(&self, fs: &dyn FileSystem, before_ms: u64) -> Result<Vec<FilePath>> {
-        let mut removed = Vec::new();
-        for status in file::list(fs, &self.staging_dir()).await? {
-            let dir = self.staging_dir().join(&status.name);
-            if status.is_dir && newest_change(fs, &dir, status.modified_ms).await? < before_ms {
-                fs.delete(&dir).await?;
-                removed.push(dir);
-            }
+    pub async fn list_staging(&self, fs: &dyn FileSystem) -> Result<Vec<FilePath>> {
+        let entries = file::list(fs, &self.staging_dir()).await?.into_iter();
+        Ok(entries.filter(|entry| entry.is_dir).map(|entry| self.staging_dir().join(&entry.name)).collect())
+    }
+
+    /// Removes a staging directory if nothing has changed in it since `before_ms`, in milliseconds
+    /// since the Unix epoch. Returns whether it was removed.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn remove_old_staging(
+        &self,
+        fs: &dyn FileSystem,
+        dir: &FilePath,
+        before_ms: u64,
+    ) -> Result<bool> {
+        assert!(self.is_staging(dir), "only staging directories are removed");
+        let Some(status) = fs.stat(dir).await? else { return Ok(false) };
+        let is_old = newest_change(fs, dir, status.modified_ms).await? < before_ms;
+        if is_old {
+            fs.delete(dir).await?;
         }
-        Ok(removed)
+        Ok(is_old)
     }
 }
 
@@ -119,8 +131,10 @@ mod tests {
         let before = now(&fs).await;
         let new = root.create_staging(&fs, &random, "u", &table).await.unwrap();
         fs.put(&new.join("f/file"), "cells");
-        assert_eq!(root.remove_old_staging(&fs, before).await.unwrap(), std::slice::from_ref(&old));
-        assert_eq!(root.remove_old_staging(&fs, before).await.unwrap(), []);
+        assert!(root.remove_old_staging(&fs, &old, before).await.unwrap());
+        assert!(!root.remove_old_staging(&fs, &old, before).await.unwrap());
+        assert!(!root.remove_old_staging(&fs, &new, before).await.unwrap());
+        assert_eq!(root.list_staging(&fs).await.unwrap(), std::slice::from_ref(&new));
         assert!(fs.contents(&new.join("f/file")).is_some());
     }
 }

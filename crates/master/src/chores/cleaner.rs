@@ -26,6 +26,9 @@ use crate::procedure::executor::Progress;
 /// takes that long between two calls.
 const STAGING_TTL: Duration = Duration::from_secs(24 * 3600);
 
+/// How many failures to remove a file are logged in one run.
+const FAILURES_LOGGED_MAX: usize = 10;
+
 /// The state of the cleaner.
 #[derive(Debug, Default)]
 pub struct Cleaner {
@@ -52,37 +55,62 @@ fn is_below(path: &FilePath, dir: &FilePath) -> bool {
     path.as_str().strip_prefix(dir.as_str()).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Cleans the archive and the old logs once. Returns whether it completed.
+/// What a run of the cleaner has done. A file that cannot be removed does not end the run, because
+/// it may fail in each run.
+#[derive(Default)]
+struct Outcome {
+    removed: usize,
+    failures: usize,
+}
+
+impl Outcome {
+    fn record_removed(&mut self) {
+        self.removed += 1;
+    }
+
+    fn record_failure(&mut self, path: &FilePath, error: &layout::Error) {
+        self.failures += 1;
+        // A directory of another user may have thousands of files.
+        if self.failures <= FAILURES_LOGGED_MAX {
+            warn!(%path, %error, "cannot remove an unneeded file or directory; retrying in the next period");
+        }
+    }
+
+    /// Records that a part of the run has ended. If it has failed, its other files stay.
+    fn record_part(&mut self, part: &str, ended: Result<(), layout::Error>) {
+        if let Err(error) = ended {
+            self.failures += 1;
+            warn!(part, %error, "cleaner failed; it resumes in the next period");
+        }
+    }
+}
+
+/// Cleans the archive, the old logs and the staging directories once. Returns whether it completed.
 pub(crate) async fn run(master: &Master) -> bool {
     let Some(_running) = master.cleaner().switch.begin() else { return false };
     let tables = &master.context().tables;
     let (user_root, master_root) = (tables.root().clone(), tables.root().master_data());
-    let mut removed = 0;
+    let mut outcome = Outcome::default();
     for root in [&user_root, &master_root] {
-        let done = async {
-            removed += clean_archive(master, root).await?;
-            removed += clean_logs(master, root).await?;
-            Ok::<(), layout::Error>(())
-        };
-        if let Err(error) = done.await {
-            warn!(%error, "cleaner failed; it resumes in the next period");
-            return false;
-        }
+        let ended = clean_archive(master, root, &mut outcome).await;
+        outcome.record_part("archive", ended);
+        let ended = clean_logs(master, root, &mut outcome).await;
+        outcome.record_part("old logs", ended);
     }
-    removed += match clean_staging(master, &user_root).await {
-        Ok(removed) => removed,
-        Err(error) => {
-            warn!(%error, "cannot remove old staging directories; retrying in the next period");
-            return false;
-        }
-    };
+    let ended = clean_staging(master, &user_root, &mut outcome).await;
+    outcome.record_part("staging directories", ended);
+    let Outcome { removed, failures } = outcome;
     if removed > 0 {
         info!(removed, "removed unneeded files");
     }
-    true
+    if failures > FAILURES_LOGGED_MAX {
+        warn!(failures, "cannot remove all unneeded files; retrying in the next period");
+    }
+    failures == 0
 }
 
-async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout::Error> {
+/// Fails without removing a file if a snapshot is unreadable, because it may need any file.
+async fn clean_archive(master: &Master, root: &RootDir, outcome: &mut Outcome) -> Result<(), layout::Error> {
     let fs = master.context().tables.fs();
     let files = root.archived_files(fs).await?;
     let paths: Vec<FilePath> = files.iter().map(|file| file.path.clone()).collect();
@@ -90,22 +118,29 @@ async fn clean_archive(master: &Master, root: &RootDir) -> Result<usize, layout:
     let is_old =
         master.cleaner().old(&root.archive_dir(), &paths, now, ttl(master, master.chores().file_ttl));
     if uses_snapshots(master) || !is_old.contains(&true) {
-        return Ok(0);
+        return Ok(());
     }
     let needed = root.needed_files(fs).await?;
-    let mut removed = 0;
     for (file, _) in files.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
-        if needed.contains(file) || root.is_linked(fs, &file.path).await? {
+        if needed.contains(file) {
             continue;
         }
+        let is_linked = root.is_linked(fs, &file.path).await;
         // A procedure that has started since may be about to link to the file.
         if uses_snapshots(master) {
-            return Ok(removed);
+            return Ok(());
         }
-        root.remove_archived(fs, file).await?;
-        removed += 1;
+        let removed = match is_linked {
+            Ok(true) => continue,
+            Ok(false) => root.remove_archived(fs, file).await,
+            Err(error) => Err(error),
+        };
+        match removed {
+            Ok(()) => outcome.record_removed(),
+            Err(error) => outcome.record_failure(&file.path, &error),
+        }
     }
-    Ok(removed)
+    Ok(())
 }
 
 /// The retention time: `configured`, or zero while the disk is full.
@@ -121,25 +156,34 @@ pub(super) fn uses_snapshots(master: &Master) -> bool {
 
 /// Removes the staging directories of bulk loads whose clients did not remove them. HBase keeps
 /// them.
-async fn clean_staging(master: &Master, root: &RootDir) -> Result<usize, layout::Error> {
+async fn clean_staging(master: &Master, root: &RootDir, outcome: &mut Outcome) -> Result<(), layout::Error> {
     let context = master.context();
+    let fs = context.tables.fs();
     let before_ms = context.env.clock.now_ms().saturating_sub(STAGING_TTL.as_millis() as u64);
-    Ok(root.remove_old_staging(context.tables.fs(), before_ms).await?.len())
+    for dir in root.list_staging(fs).await? {
+        match root.remove_old_staging(fs, &dir, before_ms).await {
+            Ok(true) => outcome.record_removed(),
+            Ok(false) => {}
+            Err(error) => outcome.record_failure(&dir, &error),
+        }
+    }
+    Ok(())
 }
 
-async fn clean_logs(master: &Master, root: &RootDir) -> Result<usize, layout::Error> {
+async fn clean_logs(master: &Master, root: &RootDir, outcome: &mut Outcome) -> Result<(), layout::Error> {
     let fs = master.context().tables.fs();
     let logs = root.old_logs(fs).await?;
     let now = master.context().env.clock.monotonic();
     let is_old = master.cleaner().old(&root.old_wals_dir(), &logs, now, ttl(master, master.chores().log_ttl));
-    let mut removed = 0;
     let holders = &master.chores().log_holders;
     for (log, _) in logs.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
         if holders.holders_of(log.name()).is_empty() {
             assert!(log.parent() == root.old_wals_dir(), "only obsolete logs are removed");
-            fs.delete(log).await?;
-            removed += 1;
+            match fs.delete(log).await {
+                Ok(()) => outcome.record_removed(),
+                Err(error) => outcome.record_failure(log, &error.into()),
+            }
         }
     }
-    Ok(removed)
+    Ok(())
 }

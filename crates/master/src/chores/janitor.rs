@@ -33,31 +33,50 @@ const RUNNING_ALREADY: i32 = -1;
 /// was submitted.
 ///
 /// # Errors
-/// The error of `hbase:meta`, the file system or the journal.
+/// The error of `hbase:meta`, the file system or the journal. A region that cannot be checked does
+/// not prevent the cleanup of others.
 pub(crate) async fn scan(master: &Master) -> Answer<i32> {
     let Some(_running) = master.janitor().switch.begin() else { return Ok(RUNNING_ALREADY) };
     inspection::inspect_regions(master).await;
     let mut rows = master.context().meta.read_all().await?.regions;
     // Oldest regions first.
     rows.sort_by_key(|row| row.region.region_id);
-    let mut count = 0;
+    let (mut count, mut first_error) = (0, None);
     let mut daughters_of_kept = HashSet::new();
     for row in &rows {
-        if !row.merged_from.is_empty() && !may_need_parents(master.context(), &row.region).await? {
-            count += i32::from(submit_cleanup(master, Work::GcMergeParents(row.region.clone())).await?);
-        }
-        if row.is_split_parent() {
-            let is_unneeded =
-                !daughters_of_kept.contains(&row.region.encoded_name()) && is_unneeded(master, row).await?;
-            if is_unneeded {
-                count += i32::from(submit_cleanup(master, Work::GcSplitParent(row.region.clone())).await?);
-            } else {
+        match submit_cleanups(master, row, &mut daughters_of_kept).await {
+            Ok(submitted) => count += submitted,
+            Err(error) => {
+                first_error.get_or_insert(error);
                 daughters_of_kept.extend(row.daughters.iter().map(RegionInfo::encoded_name));
             }
         }
     }
     if count > 0 {
         info!(count, "archiving parents of splits and merges");
+    }
+    first_error.map_or(Ok(count), Err)
+}
+
+/// Submits the cleanups for which a row of `hbase:meta` is ready. Returns their number. If the
+/// region is a split parent that is still needed, adds its daughters to `daughters_of_kept`.
+async fn submit_cleanups(
+    master: &Master,
+    row: &MetaRow,
+    daughters_of_kept: &mut HashSet<String>,
+) -> Answer<i32> {
+    let mut count = 0;
+    if !row.merged_from.is_empty() && !may_need_parents(master.context(), &row.region).await? {
+        count += i32::from(submit_cleanup(master, Work::GcMergeParents(row.region.clone())).await?);
+    }
+    if row.is_split_parent() {
+        let is_unneeded =
+            !daughters_of_kept.contains(&row.region.encoded_name()) && is_unneeded(master, row).await?;
+        if is_unneeded {
+            count += i32::from(submit_cleanup(master, Work::GcSplitParent(row.region.clone())).await?);
+        } else {
+            daughters_of_kept.extend(row.daughters.iter().map(RegionInfo::encoded_name));
+        }
     }
     Ok(count)
 }

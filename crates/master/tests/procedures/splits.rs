@@ -462,14 +462,26 @@ async fn archived(cluster: &Cluster) -> Vec<FilePath> {
     files.into_iter().map(|file| file.path).collect()
 }
 
+/// Runs the cleaner once. Returns whether it completed.
+async fn run_cleaner(cluster: &Cluster) -> bool {
+    let request = proto::RunCleanerChoreRequest {};
+    cluster.master.run_cleaner_chore(request).await.unwrap().cleaner_chore_ran
+}
+
 async fn clean(cluster: &Cluster) {
-    let run = async || {
-        let answer = cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {}).await.unwrap();
-        assert!(answer.cleaner_chore_ran);
-    };
-    run().await;
+    assert!(run_cleaner(cluster).await);
     cluster.env.clock.sleep(Duration::from_secs(601)).await;
-    run().await;
+    assert!(run_cleaner(cluster).await);
+}
+
+/// Moves two files of the table to the archive, which nothing needs.
+async fn archive_files(cluster: &Cluster) {
+    cluster.put(&name(), "a", "f", "1").await;
+    for region in cluster.regions(&name()) {
+        region.flush().await.unwrap();
+    }
+    compact(cluster).await;
+    assert!(archived(cluster).await.len() >= 2);
 }
 
 #[test]
@@ -486,12 +498,7 @@ fn unneeded_files_are_removed() {
         cluster.settle().await;
         // Compacted and therefore archived: one file of the snapshot, and later ones that nothing
         // needs.
-        cluster.put(&name(), "a", "f", "1").await;
-        for region in cluster.regions(&name()) {
-            region.flush().await.unwrap();
-            region.compact(None, engine::region::CompactionKind::Major).await.unwrap();
-            region.archive_retired().await;
-        }
+        archive_files(&cluster).await;
         let before = archived(&cluster).await;
         cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {}).await.unwrap();
         assert_eq!(archived(&cluster).await, before, "not old enough");
@@ -537,5 +544,66 @@ fn an_archived_log_is_removed_when_no_holder_retains_it() {
         cluster.master.log_holders().release_all("peer");
         clean(&cluster).await;
         assert_eq!(disk.contents(&held), None);
+    });
+}
+
+#[test]
+fn an_unreadable_snapshot_does_not_keep_old_logs() {
+    crate::run(async {
+        let (disk, cluster) = start().await;
+        archive_files(&cluster).await;
+        let before = archived(&cluster).await;
+        let manifest = FilePath::new(".hbase-snapshot/s/data.manifest");
+        disk.put(&manifest, b"\xff".to_vec());
+        let log = cluster.root.old_wals_dir().join("h%2C2%2C1.1");
+        disk.put(&log, "edits");
+        run_cleaner(&cluster).await;
+        cluster.env.clock.sleep(Duration::from_secs(601)).await;
+        assert!(!run_cleaner(&cluster).await);
+        assert_eq!(disk.contents(&log), None);
+        assert_eq!(archived(&cluster).await, before, "the snapshot may need them");
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_does_not_keep_others() {
+    crate::run(async {
+        let (faulty, cluster) = start_faulty().await;
+        archive_files(&cluster).await;
+        let first = archived(&cluster).await.remove(0);
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(first.as_str()));
+        run_cleaner(&cluster).await;
+        cluster.env.clock.sleep(Duration::from_secs(601)).await;
+        assert!(!run_cleaner(&cluster).await);
+        assert_eq!(archived(&cluster).await, [first]);
+        faulty.heal();
+        assert!(run_cleaner(&cluster).await);
+        assert_eq!(archived(&cluster).await, Vec::<FilePath>::new());
+    });
+}
+
+#[test]
+fn a_region_that_cannot_be_listed_does_not_keep_the_parents_of_others() {
+    crate::run(async {
+        let (faulty, cluster) = start_faulty().await;
+        let parents = infos(&cluster);
+        for (parent, row) in parents.iter().zip(["b", "q"]) {
+            cluster.wait(split(&cluster, parent, row).await.unwrap()).await.unwrap();
+        }
+        compact(&cluster).await;
+        let daughter = cluster.root.region_dir(&infos(&cluster)[0]);
+        faulty.add(Rule::new(Fault::Fail).on(Operation::List).at(daughter.as_str()));
+        let parents_on_disk = async || {
+            cluster.settle().await;
+            let on_disk = cluster.root.list_regions(&*cluster.fs, &name()).await.unwrap();
+            on_disk.into_iter().filter(|region| parents.contains(region)).collect::<Vec<_>>()
+        };
+        let scan = async || cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await;
+        assert!(scan().await.is_err());
+        assert_eq!(parents_on_disk().await, parents[..1]);
+        faulty.heal();
+        assert_eq!(scan().await.unwrap().scan_result, Some(1));
+        assert_eq!(parents_on_disk().await, []);
+        assert_eq!(cluster.cells(&name()).await, ROWS);
     });
 }

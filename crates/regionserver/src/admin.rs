@@ -55,12 +55,8 @@ impl Admin {
 
     async fn store_files(&self, request: proto::GetStoreFileRequest) -> Answer<proto::GetStoreFileResponse> {
         let region = self.find(&request.region)?;
-        let mut store_file = Vec::new();
-        for family in &request.family {
-            let files = region.store_files(family).map_err(|error| java_exception(&error))?;
-            store_file.extend(files.iter().map(ToString::to_string));
-        }
-        Ok(proto::GetStoreFileResponse { store_file })
+        let files = region.store_files_of(&request.family).map_err(|error| java_exception(&error))?;
+        Ok(proto::GetStoreFileResponse { store_file: files.iter().map(ToString::to_string).collect() })
     }
 
     /// Refuses a call that was addressed to an earlier server at this address, as HBase does.

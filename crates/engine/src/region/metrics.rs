@@ -204,8 +204,22 @@ impl Region {
     /// # Errors
     /// [`Error::NoSuchFamily`](crate::Error::NoSuchFamily).
     pub fn store_files(&self, family: &[u8]) -> crate::error::Result<Vec<fs::FilePath>> {
-        let at = self.store_of(family)?;
-        Ok(self.view.load().stores[at].files.iter().map(|file| file.path().clone()).collect())
+        self.store_files_of(&[family])
+    }
+
+    /// Paths of the files of the stores of several families at one point in time: the files of a
+    /// flush or of a bulk load are either all in the result or none of them.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFamily`](crate::Error::NoSuchFamily).
+    pub fn store_files_of(&self, families: &[impl AsRef<[u8]>]) -> crate::error::Result<Vec<fs::FilePath>> {
+        let view = self.view.load();
+        let mut paths = Vec::new();
+        for family in families {
+            let store = &view.stores[self.store_of(family.as_ref())?];
+            paths.extend(store.files.iter().map(|file| file.path().clone()));
+        }
+        Ok(paths)
     }
 
     /// Bytes of the memstores, including those being flushed.

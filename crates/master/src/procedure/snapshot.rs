@@ -152,14 +152,34 @@ async fn open_region_files(
         };
         admin.flush_region(request).await?;
     }
+    // One call for all families: between two calls, a flush or a bulk load could add its files to
+    // the later lists only, and the snapshot would have parts of rows.
+    let families = table.families.keys().cloned().collect();
+    let request = proto::GetStoreFileRequest { region: specifier(), family: families };
+    let paths = admin.get_store_file(request).await?.store_file;
     let mut families = Vec::new();
-    for family in table.families.keys() {
-        let request = proto::GetStoreFileRequest { region: specifier(), family: vec![family.clone()] };
-        let paths = admin.get_store_file(request).await?.store_file;
-        let names = paths.iter().map(|path| path.rsplit('/').next().unwrap_or(path).to_string());
-        families.push((family.clone(), with_lengths(context, region, family, names.collect()).await?));
+    for (family, names) in names_by_family(table, &paths)? {
+        let files = with_lengths(context, region, &family, names).await?;
+        families.push((family, files));
     }
     Ok(families)
+}
+
+/// The names of store files, by the family whose directory is the parent in the path.
+fn names_by_family(
+    table: &TableDescriptor,
+    paths: &[String],
+) -> Result<BTreeMap<Bytes, Vec<String>>, JavaException> {
+    let mut names: BTreeMap<Bytes, Vec<String>> =
+        table.families.keys().map(|family| (family.clone(), Vec::new())).collect();
+    for path in paths {
+        let mut parts = path.rsplit('/');
+        let (name, dir) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let files = names.get_mut(dir.as_bytes());
+        let files = files.ok_or_else(|| JavaException::io(format!("{path} is in no family of the table")))?;
+        files.push(name.to_string());
+    }
+    Ok(names)
 }
 
 /// The files of a region that is not open.

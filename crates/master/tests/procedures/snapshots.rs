@@ -281,6 +281,33 @@ fn a_snapshot_of_a_disabled_table_has_no_replaced_files() {
     });
 }
 
+/// A flush during a snapshot adds its files to the lists of all families, or to none.
+#[test]
+fn a_snapshot_lists_the_families_of_a_region_at_the_same_time() {
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        two_regions(&cluster).await;
+        // The snapshot waits when it has the list of the first family.
+        let family = format!("{}/f/", infos(&cluster)[0].encoded_name());
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Stat).at(&family).times(1));
+        let id = take(&cluster, "s", &name()).await.unwrap();
+        env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(faulty.faults(), 1, "the snapshot waits");
+        for family in ["f", "g"] {
+            cluster.put(&name(), "c", family, "later").await;
+        }
+        for region in cluster.regions(&name()) {
+            region.flush().await.unwrap();
+        }
+        cluster.wait(id).await.unwrap();
+        cluster.wait(restore(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+        assert_eq!(cluster.cells(&cloned()).await, ROWS);
+    });
+}
+
 #[test]
 fn a_snapshot_of_a_disabled_table_fails_while_a_disk_is_missing() {
     run(async {

@@ -202,15 +202,22 @@ impl Tables {
     /// # Errors
     /// The file system's error. Either the old or the new descriptor is in place then.
     pub async fn write_descriptor(&self, table: &TableDescriptor) -> Answer<()> {
-        let on_disk =
-            self.root.find_table_descriptor(&*self.fs, &table.name).await.map_err(file_exception)?;
-        if on_disk.as_ref() != Some(table) {
+        if !self.is_written(table).await? {
             self.root.write_table_descriptor(&*self.fs, table).await.map_err(file_exception)?;
         }
         if let Some((entry, _)) = self.lock().get_mut(&table.name) {
             *entry = Arc::new(table.clone());
         }
         Ok(())
+    }
+
+    /// Whether this is the descriptor of its table on disk.
+    ///
+    /// # Errors
+    /// The file system's error, or a problem of the descriptor on disk.
+    pub async fn is_written(&self, table: &TableDescriptor) -> Answer<bool> {
+        let on_disk = self.root.find_table_descriptor(&*self.fs, &table.name).await;
+        Ok(on_disk.map_err(file_exception)?.as_ref() == Some(table))
     }
 
     /// Writes the descriptor of a table whose file is lost or damaged. Removes the damaged file.

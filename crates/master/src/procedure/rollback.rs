@@ -17,12 +17,14 @@ use crate::tables::file_exception;
 
 impl Work {
     /// Whether the procedure can be aborted after it has begun to act. Splits, merges and moves of
-    /// regions roll back automatically; a restore moves files that a second restore needs; closing
-    /// regions cannot be reopened before they are closed.
+    /// regions roll back automatically; a restore moves files that a second restore needs; a
+    /// truncation archives files without which the table must not be enabled; closing regions
+    /// cannot be reopened before they are closed.
     pub(super) fn can_be_aborted(&self) -> bool {
         !matches!(
             self,
             Work::DisableTable(_)
+                | Work::TruncateTable { .. }
                 | Work::RestoreSnapshot { .. }
                 | Work::SplitRegion { .. }
                 | Work::MergeRegions { .. }
@@ -55,18 +57,22 @@ impl Work {
                 }
                 Ok(true)
             }
-            // The table's state is no longer DISABLED once its new regions are in hbase:meta.
-            Work::TruncateTable { table, .. } => {
-                Ok(context.meta.table_state(table).await? == Some(TableState::Disabled))
+            // The new descriptor lacks these families, so a repetition of the call would not
+            // archive their files. If such a family was added later, its old rows would be back.
+            Work::ModifyTable { target: Some(target), .. } if !target.removed.is_empty() => {
+                Ok(!context.tables.is_written(&target.table).await?)
             }
             Work::ModifyTable { table, .. } => {
                 open_closed_regions(context, table).await;
                 Ok(true)
             }
             Work::RestoreSnapshot { table, token, .. } => remove_staged_restore(context, table, *token).await,
+            // A part of the table may already be in the archive.
+            Work::TruncateTable { plan: Some(_), .. } => Ok(false),
             Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
+            | Work::TruncateTable { plan: None, .. }
             | Work::CreateRegion(_)
             | Work::DeleteTable(_)
             | Work::FlushTable(..)

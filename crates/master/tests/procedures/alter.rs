@@ -58,7 +58,7 @@ pub async fn enable(cluster: &Cluster) {
     cluster.wait(answer.proc_id).await.unwrap();
 }
 
-async fn truncate(cluster: &Cluster, preserve_splits: bool) -> Answer<Option<u64>> {
+pub async fn truncate(cluster: &Cluster, preserve_splits: bool) -> Answer<Option<u64>> {
     let request = proto::TruncateTableRequest {
         table_name: (&name()).into(),
         preserve_splits: Some(preserve_splits),
@@ -129,7 +129,7 @@ async fn is_changed(cluster: &Cluster) -> bool {
     found.attribute("note") == Some("new")
 }
 
-async fn add_family(cluster: &Cluster, family: &'static str) {
+pub async fn add_family(cluster: &Cluster, family: &'static str) {
     let request = proto::AddColumnRequest {
         table_name: (&name()).into(),
         column_families: (&FamilyDescriptor::new(family)).into(),

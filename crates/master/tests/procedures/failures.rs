@@ -259,6 +259,55 @@ fn a_queued_procedure_can_be_aborted() {
     });
 }
 
+/// A table of two regions, and a disk on which the files of the family `g` of one of them cannot be
+/// archived.
+async fn with_files_that_cannot_be_archived(disk: &MemoryFs) -> (Cluster, Faulty) {
+    let (cluster, faulty) = on_faulty_disk(disk).await;
+    alter::two_regions(&cluster).await;
+    let family = format!("{}/g/", splits::infos(&cluster)[1].encoded_name());
+    faulty.add(Rule::new(Fault::Fail).on(Operation::Rename).at(&family));
+    (cluster, faulty)
+}
+
+#[test]
+fn a_deletion_of_a_family_completes_although_it_was_aborted() {
+    run(async {
+        let (cluster, faulty) = with_files_that_cannot_be_archived(&MemoryFs::new()).await;
+        let request = proto::DeleteColumnRequest {
+            table_name: (&alter::name()).into(),
+            column_name: "g".into(),
+            ..proto::DeleteColumnRequest::default()
+        };
+        let id = cluster.master.delete_column(request).await.unwrap().proc_id.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(faulty.faults() > 0, "the files are to be archived");
+        abort(&cluster, id, true).await;
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert_eq!(cluster.master.procedures().status(id).unwrap().progress, Progress::Running);
+        faulty.heal();
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        cluster.wait(Some(id)).await.unwrap();
+        alter::add_family(&cluster, "g").await;
+        assert_eq!(cluster.cells(&alter::name()).await, ["a/f=1"]);
+    });
+}
+
+#[test]
+fn a_truncation_that_has_begun_completes() {
+    run(async {
+        let (cluster, faulty) = with_files_that_cannot_be_archived(&MemoryFs::new()).await;
+        alter::disable(&cluster).await;
+        let id = alter::truncate(&cluster, false).await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(faulty.faults() > 0, "the files are to be archived");
+        assert!(!abort(&cluster, id, true).await);
+        faulty.heal();
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        cluster.wait(Some(id)).await.unwrap();
+        assert!(cluster.cells(&alter::name()).await.is_empty());
+    });
+}
+
 #[test]
 fn a_final_error_ends_the_procedure_and_keeps_other_files() {
     let disk = MemoryFs::new();

@@ -156,14 +156,20 @@ impl Tables {
         self.root.archive_table(&*self.fs, table).await.map_err(file_exception)
     }
 
-    /// Removes the files of a table that have not been renamed from their temporary name yet, and
-    /// its links to MOB files, which a clone has before.
+    /// Removes the files of a table that have not been renamed from their temporary name yet.
     ///
     /// # Errors
     /// The file system's error.
     pub async fn delete_staged(&self, table: &TableName) -> Answer<()> {
         let staged = self.root.staged_table_dir(table);
-        self.fs.delete(&staged).await.map_err(|error| file_exception(error.into()))?;
+        self.fs.delete(&staged).await.map_err(|error| file_exception(error.into()))
+    }
+
+    /// Removes the links to MOB files of a clone that has no directory yet.
+    ///
+    /// # Errors
+    /// The file system's error. Another call can remove the rest.
+    pub async fn archive_mob_links(&self, table: &TableName) -> Answer<()> {
         self.root.archive_mob_table(&*self.fs, table).await.map_err(file_exception)
     }
 

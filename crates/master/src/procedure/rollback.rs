@@ -138,6 +138,11 @@ async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> 
                 tables.archive_files(name).await?;
             }
             tables.delete_staged(name).await?;
+            // A clone links to MOB files before it has a directory. If there is a directory, it and
+            // the MOB files are those of a table that hbase:meta has lost.
+            if !owns_files && !tables.has_directory(name).await? {
+                tables.archive_mob_links(name).await?;
+            }
             context.assignment.forget(name);
             tables.forget(name);
             Ok(true)

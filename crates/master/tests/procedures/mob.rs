@@ -156,3 +156,25 @@ fn an_aborted_clone_leaves_no_links_to_mob_files() {
         assert!(mob_files(&cluster, &cloned(), "f").await.is_empty());
     });
 }
+
+/// The directories of a table exist, but `hbase:meta` has lost its rows.
+#[test]
+fn a_refused_creation_leaves_the_mob_files_of_a_lost_table() {
+    run(async {
+        let cluster = Cluster::start(&env(4), Arc::new(MemoryFs::new())).await.unwrap();
+        create(&cluster, &["f"]).await;
+        let before = mob_files(&cluster, &name(), "f").await;
+        assert_eq!(before.len(), 1);
+        let context = cluster.master.context();
+        context.meta.remove_table(&name(), &infos(&cluster)).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+        let request = proto::CreateTableRequest {
+            table_schema: (&table_with(&["f"])).into(),
+            ..proto::CreateTableRequest::default()
+        };
+        let answer = cluster.master.create_table(request).await.unwrap();
+        let refused = cluster.wait(answer.proc_id).await.unwrap_err();
+        assert!(refused.message.contains("lacks region"), "{refused}");
+        assert_eq!(mob_files(&cluster, &name(), "f").await, before);
+    });
+}

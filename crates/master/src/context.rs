@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base::env::Env;
 use cell::schema::TableName;
 use proto::exception::{JavaException, class};
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use wire::meta::TableState;
 
 use crate::assignment::Assignment;
@@ -46,6 +46,9 @@ pub struct Context {
     pub switches: Switches,
     /// Metrics of the master.
     pub instruments: MasterInstruments,
+    /// Held while a snapshot is written or removed: both use a directory that has its name, and
+    /// snapshots of two tables may have the same name.
+    pub(crate) snapshot_changes: Mutex<()>,
     /// Whether `hbase:meta` has been loaded.
     pub(crate) loaded: watch::Sender<bool>,
 }

@@ -170,6 +170,7 @@ impl Master {
             namespace_quotas: NamespaceQuotas::new(parts.quotas_enabled),
             switches: Switches::new(parts.store.clone()),
             instruments,
+            snapshot_changes: Default::default(),
             loaded: watch::Sender::new(false),
         });
         let executor = Executor::new(parts.env, journal, Arc::downgrade(&context));

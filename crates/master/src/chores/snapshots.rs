@@ -43,6 +43,7 @@ pub(crate) async fn run(master: &Master) {
             return;
         }
         let name = &snapshot.name;
+        let _changing = context.snapshot_changes.lock().await;
         if is_used(master, name) {
             continue;
         }

@@ -56,16 +56,10 @@ pub(super) async fn act(
     table: &TableName,
     snapshot: &SnapshotDescription,
 ) -> Result<(), JavaException> {
-    let tables = &context.tables;
-    if let Some(found) =
-        tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(file_exception)?
-    {
-        // The existing snapshot is from an earlier attempt of this procedure, or another one with
-        // the same name.
-        let is_from_earlier_attempt =
-            found.table == snapshot.table && found.creation_time == snapshot.creation_time;
-        return if is_from_earlier_attempt { Ok(()) } else { Err(exists(snapshot)) };
+    if is_complete(context, snapshot).await? {
+        return Ok(());
     }
+    let tables = &context.tables;
     let descriptor = tables.descriptor(table).ok_or_else(|| JavaException::io("table not found"))?;
     let is_enabled = tables.state(table) == Some(TableState::Enabled);
     let mut description = snapshot.clone();
@@ -91,7 +85,28 @@ pub(super) async fn act(
     mob_files.extend(mob_file_names(context, &descriptor).await?);
     regions.extend(mob_region(context, table, mob_files).await?);
     let manifest = Manifest { table: (*descriptor).clone(), regions };
+    let _changing = context.snapshot_changes.lock().await;
+    // A snapshot of another table may have got the name meanwhile.
+    if is_complete(context, snapshot).await? {
+        return Ok(());
+    }
     tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(file_exception)
+}
+
+/// Whether an earlier attempt of this procedure has written the snapshot.
+///
+/// # Errors
+/// `SnapshotExistsException` for another snapshot of the same name; the file system's error.
+async fn is_complete(context: &Context, snapshot: &SnapshotDescription) -> Result<bool, JavaException> {
+    let tables = &context.tables;
+    let found = tables.root().find_snapshot(tables.fs(), &snapshot.name).await.map_err(file_exception)?;
+    match found {
+        None => Ok(false),
+        Some(found) if found.table == snapshot.table && found.creation_time == snapshot.creation_time => {
+            Ok(true)
+        }
+        Some(_) => Err(exists(snapshot)),
+    }
 }
 
 /// The names of the MOB files of a table, each with its family.

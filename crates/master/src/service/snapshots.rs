@@ -28,11 +28,33 @@ pub(super) async fn take(
         snapshot.creation_time = i64::try_from(master.context().env.clock.now_ms()).ok();
     }
     snapshot.version = Some(VERSION);
+    check_not_running(master, &table, &snapshot)?;
     let proc_id = master.submit_checked(Work::Snapshot(table, Box::new(snapshot)), nonce).await?;
     Ok(proto::SnapshotResponse {
         expected_timeout: EXPECTED_TIMEOUT_MS,
         proc_id: i64::try_from(proc_id).ok(),
     })
+}
+
+/// Refuses a snapshot while another table's snapshot of the same name is being taken. (A second
+/// snapshot of the same table waits for the first one and is refused then.)
+fn check_not_running(master: &Master, table: &TableName, snapshot: &SnapshotDescription) -> Answer<()> {
+    let is_of_other_table =
+        |other: &TableName, taken: &SnapshotDescription| other != table && taken.name == snapshot.name;
+    let takes_it =
+        |work: &Work| matches!(work, Work::Snapshot(other, taken) if is_of_other_table(other, taken));
+    let known = master.procedures().list();
+    if !known.iter().any(|(_, status)| status.progress == Progress::Running && takes_it(&status.work)) {
+        return Ok(());
+    }
+    let message = format!(
+        "Rejected taking {{ ss={} table={table} type={} ttl={} }} because we are already running another snapshot \
+         with the same name",
+        snapshot.name,
+        snapshot.r#type().as_str_name(),
+        snapshot.ttl()
+    );
+    Err(JavaException::new(class::SNAPSHOT_CREATION, message))
 }
 
 /// Checks the names of a snapshot and of its table. Returns the table.
@@ -97,6 +119,7 @@ pub(super) async fn delete(
     let name = request.snapshot.name;
     master.procedures().wait_for(|work| work.snapshot() == Some(&name)).await;
     let tables = &master.context().tables;
+    let _changing = master.context().snapshot_changes.lock().await;
     // An unreadable snapshot is deleted, too, because it cannot be used any more.
     if !tables.root().has_snapshot(tables.fs(), &name).await.map_err(file_exception)? {
         return Err(refusal::no_such_snapshot(&name));

@@ -281,6 +281,58 @@ fn a_snapshot_of_a_disabled_table_has_no_replaced_files() {
     });
 }
 
+/// A disk and two tables, `t` and a clone of it.
+async fn two_tables() -> (Cluster, Faulty) {
+    let env = env(1);
+    let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+    let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+    two_regions(&cluster).await;
+    cluster.wait(take(&cluster, "first", &name()).await.unwrap()).await.unwrap();
+    cluster.wait(restore(&cluster, "first", &cloned()).await.unwrap()).await.unwrap();
+    (cluster, faulty)
+}
+
+#[test]
+fn a_snapshot_is_refused_while_one_of_another_table_has_its_name() {
+    run(async {
+        let (cluster, faulty) = two_tables().await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Create).at("data.manifest"));
+        let id = take(&cluster, "s", &name()).await.unwrap();
+        let refused = take(&cluster, "s", &cloned()).await.unwrap_err();
+        assert!(refused.is(class::SNAPSHOT_CREATION), "{refused}");
+        assert_eq!(
+            refused.message,
+            "Rejected taking { ss=s table=clone type=FLUSH ttl=0 } because we are already running another snapshot \
+             with the same name"
+        );
+        cluster.wait(id).await.unwrap();
+    });
+}
+
+/// Both were submitted at the same time.
+#[test]
+fn one_of_two_snapshots_of_the_same_name_is_refused() {
+    run(async {
+        let (cluster, faulty) = two_tables().await;
+        for delay_s in [10, 20] {
+            let delay = Fault::Delay(Duration::from_secs(delay_s));
+            faulty.add(Rule::new(delay).on(Operation::Create).at("data.manifest").times(1));
+        }
+        let ended = async |table: &TableName| match take(&cluster, "s", table).await {
+            Ok(id) => cluster.wait(id).await,
+            Err(refused) => Err(refused),
+        };
+        let (table, clone) = (name(), cloned());
+        let (first, second) = tokio::join!(ended(&table), ended(&clone));
+        assert!(first.is_ok() != second.is_ok(), "{first:?} {second:?}");
+        let taken = if first.is_ok() { table } else { clone };
+        let described = cluster.root.find_snapshot(&*cluster.fs, "s").await.unwrap().unwrap();
+        assert_eq!(described.table(), taken.to_string());
+        assert_eq!(cluster.root.read_snapshot(&*cluster.fs, "s").await.unwrap().table.name, taken);
+    });
+}
+
 /// A flush during a snapshot adds its files to the lists of all families, or to none.
 #[test]
 fn a_snapshot_lists_the_families_of_a_region_at_the_same_time() {

@@ -20,7 +20,6 @@ use tracing::{info, warn};
 
 use super::ChoreSwitch;
 use crate::master::Master;
-use crate::procedure::executor::Progress;
 
 /// Time after its last change at which the staging directory of a bulk load is removed. No load
 /// takes that long between two calls.
@@ -150,8 +149,7 @@ fn ttl(master: &Master, configured: Duration) -> Duration {
 
 /// Whether a procedure is taking or using a snapshot.
 pub(super) fn uses_snapshots(master: &Master) -> bool {
-    let known = master.procedures().list();
-    known.iter().any(|(_, status)| status.progress == Progress::Running && status.work.snapshot().is_some())
+    master.procedures().is_running(|work| work.snapshot().is_some())
 }
 
 /// Removes the staging directories of bulk loads whose clients did not remove them. HBase keeps

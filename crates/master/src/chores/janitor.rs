@@ -16,7 +16,6 @@ use wire::meta::MetaRow;
 use super::ChoreSwitch;
 use crate::inspection;
 use crate::master::Master;
-use crate::procedure::executor::Progress;
 use crate::procedure::{Work, may_need_parents};
 
 /// The state of the janitor.
@@ -104,11 +103,7 @@ async fn is_unneeded(master: &Master, parent: &MetaRow) -> Answer<bool> {
 
 /// Submits a procedure unless it is already running. Returns whether it was submitted.
 async fn submit_cleanup(master: &Master, work: Work) -> Answer<bool> {
-    let known = master.procedures().list();
-    let is_known = |status: &crate::procedure::executor::ProcedureStatus| {
-        status.progress == Progress::Running && status.work == work
-    };
-    if known.iter().any(|(_, status)| is_known(status)) {
+    if master.procedures().is_running(|running| *running == work) {
         return Ok(false);
     }
     master.submit(work, (0, 0)).await.map(|_| true)

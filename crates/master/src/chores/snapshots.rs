@@ -7,7 +7,6 @@ use tracing::{info, warn};
 
 use super::ChoreSwitch;
 use crate::master::Master;
-use crate::procedure::executor::Progress;
 use crate::tables::file_exception;
 
 /// The state of the chore. A durable switch of the master determines whether it may run.
@@ -55,10 +54,7 @@ pub(crate) async fn run(master: &Master) {
 }
 
 fn is_used(master: &Master, name: &str) -> bool {
-    let known = master.procedures().list();
-    known
-        .iter()
-        .any(|(_, status)| status.progress == Progress::Running && status.work.snapshot() == Some(name))
+    master.procedures().is_running(|work| work.snapshot() == Some(name))
 }
 
 #[cfg(test)]

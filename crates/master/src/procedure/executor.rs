@@ -258,6 +258,15 @@ impl Executor {
         all
     }
 
+    /// Whether a procedure is running that `is_wanted` selects.
+    pub fn is_running(&self, is_wanted: impl Fn(&Work) -> bool) -> bool {
+        let state = self.lock();
+        state.procedures.values().any(|tracked| {
+            let status = tracked.status.borrow();
+            status.progress == Progress::Running && is_wanted(&status.work)
+        })
+    }
+
     /// Waits until procedure `id` has ended. Returns `None` if it is unknown.
     pub async fn wait(&self, id: u64) -> Option<ProcedureStatus> {
         let mut status = self.lock().procedures.get(&id)?.status.subscribe();

@@ -43,8 +43,7 @@ fn check_not_running(master: &Master, table: &TableName, snapshot: &SnapshotDesc
         |other: &TableName, taken: &SnapshotDescription| other != table && taken.name == snapshot.name;
     let takes_it =
         |work: &Work| matches!(work, Work::Snapshot(other, taken) if is_of_other_table(other, taken));
-    let known = master.procedures().list();
-    if !known.iter().any(|(_, status)| status.progress == Progress::Running && takes_it(&status.work)) {
+    if !master.procedures().is_running(takes_it) {
         return Ok(());
     }
     let message = format!(

@@ -4,8 +4,9 @@
 //! A file is removed after this master has seen it at its path for the retention time. (The
 //! modification time of a file shows when it was written, not when it was archived.) So a restart
 //! can only prolong the retention. While a procedure takes or uses a snapshot, nothing is removed
-//! from the archive. A log that has a holder ([`wal::LogHolders`]) is not removed. While the disk
-//! is full, the retention time is zero. Directories are not removed, because another task may be
+//! from the archive, and a run in which one has ended does not continue there. A log that has a
+//! holder ([`wal::LogHolders`]) is not removed. While the disk is full, the retention time is zero.
+//! Directories are not removed, because another task may be
 //! adding a file.
 //!
 //! Source: HBase `HFileCleaner`, `LogCleaner`, `TimeToLiveHFileCleaner`.
@@ -20,6 +21,7 @@ use tracing::{info, warn};
 
 use super::ChoreSwitch;
 use crate::master::Master;
+use crate::procedure::Work;
 
 /// Time after its last change at which the staging directory of a bulk load is removed. No load
 /// takes that long between two calls.
@@ -125,8 +127,10 @@ async fn clean_archive(master: &Master, root: &RootDir, outcome: &mut Outcome) -
             continue;
         }
         let is_linked = root.is_linked(fs, &file.path).await;
-        // A procedure that has started since may be about to link to the file.
-        if uses_snapshots(master) {
+        // A procedure that has started since may be about to link to the file. The snapshot of one
+        // that has ended since may need it: `needed` may lack the snapshot, and the files of the
+        // table may have been archived before they were listed.
+        if master.procedures().has_run_since(now, uses_snapshot) {
             return Ok(());
         }
         let removed = match is_linked {
@@ -149,7 +153,11 @@ fn ttl(master: &Master, configured: Duration) -> Duration {
 
 /// Whether a procedure is taking or using a snapshot.
 pub(super) fn uses_snapshots(master: &Master) -> bool {
-    master.procedures().is_running(|work| work.snapshot().is_some())
+    master.procedures().is_running(uses_snapshot)
+}
+
+fn uses_snapshot(work: &Work) -> bool {
+    work.snapshot().is_some()
 }
 
 /// Removes the staging directories of bulk loads whose clients did not remove them. HBase keeps

@@ -267,6 +267,21 @@ impl Executor {
         })
     }
 
+    /// Whether a procedure that `is_wanted` selects is running, or has ended since `since` on the
+    /// monotonic clock.
+    pub fn has_run_since(&self, since: Duration, is_wanted: impl Fn(&Work) -> bool) -> bool {
+        if self.env.clock.monotonic().saturating_sub(since) >= ENDED_RETENTION {
+            // A procedure that ended first may have been forgotten.
+            return true;
+        }
+        let state = self.lock();
+        state.procedures.values().any(|tracked| {
+            let ended_before =
+                tracked.expires_at.is_some_and(|expires_at| expires_at < since + ENDED_RETENTION);
+            !ended_before && is_wanted(&tracked.status.borrow().work)
+        })
+    }
+
     /// Waits until procedure `id` has ended. Returns `None` if it is unknown.
     pub async fn wait(&self, id: u64) -> Option<ProcedureStatus> {
         let mut status = self.lock().procedures.get(&id)?.status.subscribe();

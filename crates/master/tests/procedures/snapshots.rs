@@ -333,6 +333,37 @@ fn one_of_two_snapshots_of_the_same_name_is_refused() {
     });
 }
 
+/// The clone's links are the only ones to files of a dropped table. They are archived while the
+/// cleaner runs, after a snapshot that the cleaner has not listed.
+#[test]
+fn the_cleaner_keeps_files_of_a_snapshot_that_is_taken_while_it_runs() {
+    run(async {
+        let (cluster, faulty) = two_tables().await;
+        delete(&cluster, "first").await.unwrap();
+        disable(&cluster).await;
+        let request = proto::DeleteTableRequest { table_name: (&name()).into(), ..Default::default() };
+        cluster.wait(cluster.master.delete_table(request).await.unwrap().proc_id).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(1250)).await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::List).at("data/default/clone").times(1));
+        let clean = cluster.master.run_cleaner_chore(proto::RunCleanerChoreRequest {});
+        let change = async {
+            cluster.env.clock.sleep(Duration::from_secs(1)).await;
+            assert_eq!(faulty.faults(), 1, "the cleaner has listed the snapshots");
+            cluster.wait(take(&cluster, "s", &cloned()).await.unwrap()).await.unwrap();
+            major_compact(&cluster, &cloned()).await;
+            for region in cluster.regions(&cloned()) {
+                region.archive_retired().await;
+            }
+        };
+        let (cleaned, ()) = tokio::join!(clean, change);
+        cleaned.unwrap();
+        let second = TableName::parse("second").unwrap();
+        cluster.wait(restore(&cluster, "s", &second).await.unwrap()).await.unwrap();
+        assert_eq!(cluster.cells(&second).await, ROWS);
+    });
+}
+
 /// A flush during a snapshot adds its files to the lists of all families, or to none.
 #[test]
 fn a_snapshot_lists_the_families_of_a_region_at_the_same_time() {

@@ -1,10 +1,12 @@
 //! Flushes all regions of a table.
 
 use bytes::Bytes;
-use cell::schema::TableName;
+use cell::region::{RegionInfo, ServerName};
+use cell::schema::{TableDescriptor, TableName};
 use proto::exception::JavaException;
 use wire::meta::TableState;
 
+use super::for_regions;
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::refusal;
@@ -30,21 +32,32 @@ pub(super) async fn act(
     let regions: Vec<_> =
         context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
     context.assignment.wait_while_opening(&regions).await;
-    for (region, state) in context.assignment.regions_of(table) {
-        let RegionState::Open(server) = state else { continue };
-        let admin = context.connections.admin(&server);
-        let request = |family| proto::FlushRegionRequest {
-            region: wire::convert::region_specifier(&region),
-            family,
-            write_flush_wal_marker: Some(true),
-            ..proto::FlushRegionRequest::default()
-        };
-        if families.is_empty() {
-            admin.flush_region(request(None)).await?;
-        }
-        for family in families.iter().filter(|family| descriptor.families.contains_key(*family)) {
-            admin.flush_region(request(Some(family.clone()))).await?;
-        }
+    let open = context.assignment.regions_of(table).into_iter().filter_map(|(region, state)| match state {
+        RegionState::Open(server) => Some(flush(context, &descriptor, region, server, families)),
+        _ => None,
+    });
+    for_regions(context, open.collect()).await.map(|_| ())
+}
+
+async fn flush(
+    context: &Context,
+    table: &TableDescriptor,
+    region: RegionInfo,
+    server: ServerName,
+    families: &[Bytes],
+) -> Result<(), JavaException> {
+    let admin = context.connections.admin(&server);
+    let request = |family| proto::FlushRegionRequest {
+        region: wire::convert::region_specifier(&region),
+        family,
+        write_flush_wal_marker: Some(true),
+        ..proto::FlushRegionRequest::default()
+    };
+    if families.is_empty() {
+        admin.flush_region(request(None)).await?;
+    }
+    for family in families.iter().filter(|family| table.families.contains_key(*family)) {
+        admin.flush_region(request(Some(family.clone()))).await?;
     }
     Ok(())
 }

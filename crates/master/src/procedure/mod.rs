@@ -56,6 +56,7 @@ use std::fmt;
 use bytes::Bytes;
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{NamespaceDescriptor, TableDescriptor, TableName};
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use proto::exception::JavaException;
 
 use crate::context::Context;
@@ -349,6 +350,23 @@ impl Work {
             Work::GcMergeParents(merged) => gc_parents::archive_merge_parents(context, merged).await,
         }
     }
+}
+
+/// How many regions one procedure flushes at the same time, per live server. HBase has the same
+/// default (`hbase.snapshot.region.concurrentTasks`).
+const REGIONS_PER_SERVER: usize = 3;
+
+/// Runs one future for each region of a table, a few at the same time. The outputs are in the order
+/// of the futures.
+///
+/// # Errors
+/// The first error. Unfinished futures are dropped then.
+async fn for_regions<T>(
+    context: &Context,
+    futures: Vec<impl Future<Output = Result<T, JavaException>>>,
+) -> Result<Vec<T>, JavaException> {
+    let at_once = REGIONS_PER_SERVER * context.servers.count().max(1);
+    stream::iter(futures).buffered(at_once).try_collect().await
 }
 
 /// The result of [`Work::prepare`]. A journal entry that is marked as prepared but lacks it is

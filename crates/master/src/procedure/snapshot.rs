@@ -19,6 +19,7 @@ use proto::exception::{JavaException, class};
 use proto::snapshot_description::Type;
 use wire::meta::TableState;
 
+use super::for_regions;
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::tables::file_exception;
@@ -69,19 +70,7 @@ pub(super) async fn act(
     // MOB files are listed before and after the store files. A file to which a store file of the
     // snapshot refers is on one of the lists, even if it is archived in the meantime.
     let mut mob_files = mob_file_names(context, &descriptor).await?;
-    let mut regions = Vec::new();
-    for (region, _) in context.assignment.regions_of(table) {
-        let families = match is_enabled {
-            true => open_region_files(context, &descriptor, &region, description.r#type()).await?,
-            false => closed_region_files(context, &descriptor, &region).await?,
-        };
-        regions.push(SnapshotRegion { info: region, families });
-    }
-    // Daughters may have references to the parents' files.
-    for parent in context.assignment.split_parents_of(table) {
-        let families = closed_region_files(context, &descriptor, &parent).await?;
-        regions.push(SnapshotRegion { info: parent, families });
-    }
+    let mut regions = regions_of(context, &descriptor, is_enabled, description.r#type()).await?;
     mob_files.extend(mob_file_names(context, &descriptor).await?);
     regions.extend(mob_region(context, table, mob_files).await?);
     let manifest = Manifest { table: (*descriptor).clone(), regions };
@@ -91,6 +80,32 @@ pub(super) async fn act(
         return Ok(());
     }
     tables.root().write_snapshot(tables.fs(), &description, &manifest).await.map_err(file_exception)
+}
+
+/// The regions of a table in the order of their keys, and its split parents, with their files.
+async fn regions_of(
+    context: &Context,
+    table: &TableDescriptor,
+    is_enabled: bool,
+    kind: Type,
+) -> Result<Vec<SnapshotRegion>, JavaException> {
+    let infos: Vec<RegionInfo> =
+        context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
+    let mut regions = match is_enabled {
+        true => {
+            let open = infos.into_iter().map(|region| open_region(context, table, region, kind));
+            for_regions(context, open.collect()).await?
+        }
+        false => {
+            let closed = infos.into_iter().map(|region| closed_region(context, table, region));
+            for_regions(context, closed.collect()).await?
+        }
+    };
+    // Daughters may have references to the parents' files.
+    for parent in context.assignment.split_parents_of(&table.name) {
+        regions.push(closed_region(context, table, parent).await?);
+    }
+    Ok(regions)
 }
 
 /// Whether an earlier attempt of this procedure has written the snapshot.
@@ -144,12 +159,13 @@ async fn mob_region(
 }
 
 /// The files of an open region, as its server reports them.
-async fn open_region_files(
+async fn open_region(
     context: &Context,
     table: &TableDescriptor,
-    region: &RegionInfo,
+    info: RegionInfo,
     kind: Type,
-) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
+) -> Result<SnapshotRegion, JavaException> {
+    let region = &info;
     // If a region cannot be opened, fail instead of waiting: no other procedure can change the
     // table while this one waits.
     let open = context.assignment.wait_for_open(std::slice::from_ref(region)).await;
@@ -177,7 +193,7 @@ async fn open_region_files(
         let files = with_lengths(context, region, &family, names).await?;
         families.push((family, files));
     }
-    Ok(families)
+    Ok(SnapshotRegion { info, families })
 }
 
 /// The names of store files, by the family whose directory is the parent in the path.
@@ -198,15 +214,15 @@ fn names_by_family(
 }
 
 /// The files of a region that is not open.
-async fn closed_region_files(
+async fn closed_region(
     context: &Context,
     table: &TableDescriptor,
-    region: &RegionInfo,
-) -> Result<Vec<(Bytes, Vec<SnapshotFile>)>, JavaException> {
+    info: RegionInfo,
+) -> Result<SnapshotRegion, JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     let mut families = Vec::new();
     for family in table.families.keys() {
-        let listed = engine::stored::files_in_use(fs, root, region, family).await;
+        let listed = engine::stored::files_in_use(fs, root, &info, family).await;
         // For a damaged file, fail instead of waiting: no other procedure can change the table
         // while this one waits.
         let listed = listed.map_err(|error| JavaException {
@@ -220,7 +236,7 @@ async fn closed_region_files(
         });
         families.push((family.clone(), files.collect()));
     }
-    Ok(families)
+    Ok(SnapshotRegion { info, families })
 }
 
 async fn with_lengths(

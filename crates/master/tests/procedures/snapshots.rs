@@ -12,7 +12,7 @@ use fs::memory::MemoryFs;
 use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
-use crate::alter::{ROWS, disable, enable, name, two_regions};
+use crate::alter::{ROWS, disable, enable, name, table, two_regions};
 use crate::cluster::Cluster;
 use crate::splits::{infos, rows_of_meta, split};
 use crate::{ProcedureState, power_loss_at_every_call, run};
@@ -482,5 +482,44 @@ fn a_restore_completes_although_the_snapshot_was_deleted_after_its_first_change(
         let (cluster, ended) = restore_without_snapshot(fault).await;
         ended.unwrap();
         assert_eq!(cluster.cells(&name()).await, ROWS);
+    });
+}
+
+#[test]
+fn regions_are_flushed_several_at_a_time() {
+    const REGIONS: u8 = 12;
+    run(async {
+        let env = env(1);
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
+        let request = proto::CreateTableRequest {
+            table_schema: (&table()).into(),
+            split_keys: (1..REGIONS).map(|at| vec![b'a' + at].into()).collect(),
+            ..proto::CreateTableRequest::default()
+        };
+        cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
+        // Each flush takes at least a second.
+        let delay = Fault::Delay(Duration::from_secs(1));
+        faulty.add(Rule::new(delay).on(Operation::Create).at("/.tmp/f"));
+        let put_all = async |value| {
+            for at in 0..REGIONS {
+                cluster.put(&name(), &char::from(b'a' + at).to_string(), "f", value).await;
+            }
+        };
+        put_all("1").await;
+        let begun = env.clock.monotonic();
+        cluster.wait(take(&cluster, "s", &name()).await.unwrap()).await.unwrap();
+        let took = env.clock.monotonic() - begun;
+        assert!(faulty.faults() >= u64::from(REGIONS) && took < Duration::from_secs(8), "{took:?}");
+        put_all("2").await;
+        let begun = env.clock.monotonic();
+        let request = proto::FlushTableRequest { table_name: (&name()).into(), ..Default::default() };
+        cluster.wait(cluster.master.flush_table(request).await.unwrap().proc_id).await.unwrap();
+        let took = env.clock.monotonic() - begun;
+        assert!(faulty.faults() >= 2 * u64::from(REGIONS) && took < Duration::from_secs(8), "{took:?}");
+        // The snapshot has the regions in order.
+        let manifest = cluster.root.read_snapshot(&*cluster.fs, "s").await.unwrap();
+        let taken: Vec<RegionInfo> = manifest.regions.into_iter().map(|region| region.info).collect();
+        assert_eq!(taken, infos(&cluster));
     });
 }

@@ -11,6 +11,7 @@ use cell::region::ServerName;
 use client::connections::Peer;
 use master::Connections;
 use proto::exception::{Answer, JavaException, class};
+use rpc::client::ConnectOptions;
 use tokio::sync::watch;
 use tracing::{info, warn};
 use wire::service::{AdminService, Caller, ClientService, Remote};
@@ -33,9 +34,11 @@ struct Server {
 
 impl Server {
     fn new(env: &Env, name: &ServerName, rpc_timeout: Duration) -> Server {
+        // A late write to hbase:meta must not follow a newer one.
+        let options = ConnectOptions { silence_max: None, ..ConnectOptions::for_user(USER) };
         // Each process gets a pool of its own, so that the failures of an earlier process at the
         // same address do not delay calls.
-        let pool = client::Connections::new(env.clone(), USER, rpc_timeout);
+        let pool = client::Connections::with_options(env.clone(), options, rpc_timeout);
         Server { peer: pool.peer(&name.host, name.port), given_up: watch::Sender::new(false) }
     }
 

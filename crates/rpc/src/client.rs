@@ -2,9 +2,9 @@
 //!
 //! One task writes requests and reads responses; each caller waits on its own channel. A lost
 //! connection fails all its calls and accepts no more: its owner must open a new one. The late
-//! response of a call that timed out is dropped. A connection on which nothing arrived for
-//! [`SILENCE_MAX`] while a call waited accepts no more calls after this call has timed out. Calls
-//! that still wait then are not affected: the server may be executing them.
+//! response of a call that timed out is dropped. A connection on which nothing arrived for long
+//! ([`ConnectOptions::silence_max`]) while a call waited accepts no more calls after this call has
+//! timed out. Calls that still wait then are not affected: the server may be executing them.
 
 mod session;
 
@@ -26,10 +26,9 @@ use session::{Outgoing, Session};
 
 /// Number of requests that may queue for writing before further callers wait.
 const QUEUE_LEN: usize = 1024;
-/// Time without a received byte, while a call waits, after which a connection counts as dead. A
-/// firewall may have dropped it, and then the kernel would keep sending for 15 minutes. This must
-/// be longer than the time after which the kernel discards unacknowledged bytes (`os::network`).
-/// The server could otherwise receive old requests after newer ones on the next connection.
+/// The usual [`ConnectOptions::silence_max`]. It is longer than the time after which the kernel
+/// discards unacknowledged bytes (`os::network`). The server could otherwise receive old requests
+/// after newer ones on the next connection.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Why a call has no response.
@@ -84,6 +83,10 @@ pub struct ConnectOptions {
     pub class: TaskClass,
     /// The codec of all cell blocks of the connection.
     pub codec: Codec,
+    /// Time without a received byte, while a call waits, after which the connection counts as dead:
+    /// a firewall may have dropped it. `None` if the server must never execute an old request after
+    /// a newer one, which a server that was paused could do with requests of two connections.
+    pub silence_max: Option<Duration>,
 }
 
 impl ConnectOptions {
@@ -96,6 +99,7 @@ impl ConnectOptions {
             max_response_bytes: 256 << 20,
             class: TaskClass::Service,
             codec: Codec::KeyValue,
+            silence_max: Some(SILENCE_MAX),
         }
     }
 }
@@ -148,7 +152,7 @@ impl Connection {
         options: &ConnectOptions,
     ) -> Result<Connection, Error> {
         let (requests, queue) = mpsc::channel(QUEUE_LEN);
-        let calls = Arc::new(Calls::default());
+        let calls = Arc::new(Calls { silence_max: options.silence_max, ..Calls::default() });
         let (mut opened, outcome) = oneshot::channel();
         let connection = Connection { env: env.clone(), requests, calls: Arc::clone(&calls) };
         let refused = |message| Error::Connect { host: host.to_string(), port, message };
@@ -255,6 +259,7 @@ fn opening(service: &str, options: &ConnectOptions) -> BytesMut {
 /// The pending calls of a connection.
 #[derive(Default)]
 struct Calls {
+    silence_max: Option<Duration>,
     state: Mutex<CallsState>,
 }
 
@@ -287,9 +292,10 @@ impl Calls {
 
     /// Accepts no more calls if nothing has arrived for too long.
     fn end_if_silent(&self, now: Duration) {
+        let Some(silence_max) = self.silence_max else { return };
         let mut state = self.lock();
-        if state.silent_since.is_some_and(|since| now.saturating_sub(since) >= SILENCE_MAX) {
-            let reason = format!("nothing was received for {SILENCE_MAX:?}");
+        if state.silent_since.is_some_and(|since| now.saturating_sub(since) >= silence_max) {
+            let reason = format!("nothing was received for {silence_max:?}");
             state.lost.get_or_insert(Error::Lost(reason.into()));
         }
     }

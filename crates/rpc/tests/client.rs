@@ -97,6 +97,18 @@ async fn a_connection_that_is_silent_for_long_takes_no_more_calls() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_silent_connection_is_kept_if_requests_must_stay_in_order() {
+    let harness = Harness::new(ServerOptions::default()).await;
+    let options = ConnectOptions { silence_max: None, ..ConnectOptions::for_user("bob") };
+    let connection = Connection::connect(&harness.env, "localhost", harness.port, "ClientService", &options)
+        .await
+        .unwrap();
+    let slow = Request { timeout: Duration::from_secs(100), ..request("Wait", "slow") };
+    assert!(matches!(connection.call(slow).await, Err(Error::TimedOut { .. })));
+    assert_eq!(connection.call(request("Echo", "next")).await.unwrap().message, "next");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_that_times_out_while_others_are_answered_does_not_affect_the_connection() {
     let harness = Harness::new(ServerOptions::default()).await;
     let connection = connect(&harness).await;

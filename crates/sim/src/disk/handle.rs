@@ -193,6 +193,10 @@ impl FileSystem for DiskHandle {
         self.simple(CallKind::Name, "delete", path, |files, path| now(files.delete(path)))
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.simple(CallKind::Name, "delete", dir, |files, dir| now(files.delete_empty_dir(dir)))
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         self.simple(CallKind::Quick, "stat", path, |files, path| now(files.stat(path)))
     }

@@ -187,6 +187,10 @@ impl FileSystem for WatchedFs {
         self.recorded("delete", path, self.inner.delete(path))
     }
 
+    fn delete_empty_dir<'a>(&'a self, dir: &'a FilePath) -> BoxFuture<'a, Result<()>> {
+        self.recorded("delete", dir, self.inner.delete_empty_dir(dir))
+    }
+
     fn stat<'a>(&'a self, path: &'a FilePath) -> BoxFuture<'a, Result<Option<FileStatus>>> {
         self.recorded("stat", path, self.inner.stat(path))
     }

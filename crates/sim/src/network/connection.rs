@@ -15,9 +15,8 @@ use crate::scheduler::Owner;
 /// Bytes of one direction that may be unread, like socket buffers. A writer waits when they are
 /// full.
 pub(super) const WINDOW_BYTES: usize = 64 << 10;
-/// How long a sender retransmits to a blocked link before it gives the connection up. The upper
-/// bound is the TCP user timeout that `os::network` sets.
-const GIVE_UP: (Duration, Duration) = (Duration::from_secs(6), Duration::from_secs(50));
+/// How long a sender at least retransmits to a blocked link before it gives the connection up.
+const GIVE_UP_MIN: Duration = Duration::from_secs(6);
 
 /// Number of a connection in its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,6 +30,15 @@ pub(super) enum Side {
 }
 
 impl Side {
+    /// How long this end at most retransmits to a blocked link. Only the sockets of clients have
+    /// the TCP user timeout of `os::network`.
+    fn give_up_max(self) -> Duration {
+        match self {
+            Side::Client => Duration::from_secs(50),
+            Side::Server => Duration::from_secs(90),
+        }
+    }
+
     pub(super) fn other(self) -> Side {
         match self {
             Side::Client => Side::Server,
@@ -340,7 +348,7 @@ impl SimNetwork {
     /// Breaks the connection if the direction is held back for long.
     fn give_up_later(self: &Arc<Self>, id: ConnectionId, from: Side, since: Duration) {
         let network = self.clone();
-        self.scheduler.after(self.random.between(GIVE_UP.0, GIVE_UP.1), move || {
+        self.scheduler.after(self.random.between(GIVE_UP_MIN, from.give_up_max()), move || {
             let mut state = network.lock();
             let Some(connection) = state.connections.get_mut(&id) else { return };
             let direction = &mut connection.ends[from as usize].sent;

@@ -314,7 +314,9 @@ impl Committer {
         }
         let Err(mut failure) = self.write_when_space(group).await else { return Ok(()) };
         let mut failures = 0;
-        while failures < NEW_FILES_MAX && !is_taken_over(&failure) {
+        // On HDFS, each new file may wait a minute for DataNodes. A log that is being closed waits
+        // for one only.
+        while failures < self.new_files_max() && !is_taken_over(&failure) {
             // Other disks may be full too. When the last one is, the error is another one.
             failures += usize::from(!matches!(failure, fs::Error::VolumeFull { .. }));
             warn!(error = %failure, edits = group.len(), "cannot write to a log file; retrying in a new one");
@@ -329,6 +331,15 @@ impl Committer {
             }
         }
         Err(self.stop(failure))
+    }
+
+    /// Maximum number of new files for one group.
+    fn new_files_max(&self) -> usize {
+        if self.is_ending() { 1 } else { NEW_FILES_MAX }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending || self.shared.is_ending()
     }
 
     /// Writes a group; while the disk is full, waits for space.
@@ -373,7 +384,7 @@ impl Committer {
                 "disk full: accepted writes are not acknowledged until disk space is freed"
             );
         }
-        if self.is_ending || self.shared.is_ending() {
+        if self.is_ending() {
             return Err(full);
         }
         self.env.clock.sleep(*pause).await;

@@ -596,8 +596,6 @@ async fn a_region_is_read_although_a_log_of_its_markers_was_archived() {
     assert!(recovery::read_region(fs, index, &region_name(1)).next().await.is_err());
 }
 
-/// A log that another region needs has edits of a region that was closed later. The close is needed
-/// as long as these edits: they may be of a family that was deleted.
 #[tokio::test(start_paused = true)]
 async fn a_missing_archive_directory_is_created() {
     let env = testing::env(15);
@@ -615,6 +613,8 @@ async fn a_missing_archive_directory_is_created() {
     assert_eq!(logs(&memory, "oldWALs").await, [options().archive_dir.join(path.name())]);
 }
 
+/// A log that another region needs has edits of a region that was closed later. The close is needed
+/// as long as these edits: they may be of a family that was deleted.
 #[tokio::test(start_paused = true)]
 async fn a_close_stays_as_long_as_the_edits_before_it() {
     let env = testing::env(15);

@@ -27,8 +27,8 @@ use session::{Outgoing, Session};
 /// Number of requests that may queue for writing before further callers wait.
 const QUEUE_LEN: usize = 1024;
 /// The usual [`ConnectOptions::silence_max`]. It is longer than the time after which the kernel
-/// discards unacknowledged bytes (`os::network`). The server could otherwise receive old requests
-/// after newer ones on the next connection.
+/// discards unacknowledged bytes (`os::network`). So a server that could not be reached does not
+/// receive old requests after newer ones on the next connection.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Why a call has no response.
@@ -193,7 +193,9 @@ impl Connection {
     pub async fn call(&self, request: Request) -> Outcome {
         let timeout = request.timeout;
         let method = request.method.clone();
-        match self.env.timeout(timeout, self.send(request)).await {
+        // Before the timer starts, so that a call which waits for the longest silence ends it.
+        let begun = self.env.clock.monotonic();
+        match self.env.timeout(timeout, self.send(request, begun)).await {
             Some(outcome) => outcome,
             None => {
                 self.calls.end_if_silent(self.env.clock.monotonic());
@@ -202,8 +204,8 @@ impl Connection {
         }
     }
 
-    async fn send(&self, request: Request) -> Outcome {
-        let pending = Pending::register(&self.calls, self.env.clock.monotonic())?;
+    async fn send(&self, request: Request, now: Duration) -> Outcome {
+        let pending = Pending::register(&self.calls, now)?;
         let header = RequestHeader {
             call_id: pending.call_id,
             method: request.method,

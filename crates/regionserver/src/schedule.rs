@@ -7,9 +7,9 @@
 //!
 //! A region that repeats a request which is queued or running is not queued again. While all
 //! memstores together exceed the low mark, the largest one is flushed first, whichever region made
-//! the request; one whose flush would wait for compactions comes later. A failed flush is retried until it succeeds or the region is offline. Without the
-//! retry, a full memstore would stay full: writes to it are refused, and only writes request
-//! flushes.
+//! the request; one whose flush would wait for compactions comes later. A failed flush is retried
+//! until it succeeds or the region is offline. Without the retry, a full memstore would stay full:
+//! writes to it are refused, and only writes request flushes.
 
 pub mod compactions;
 mod probes;
@@ -32,6 +32,11 @@ use crate::schedule::compactions::{CompactionOptions, Compactions};
 
 /// Maximum number of concurrent flushes (`hbase.hstore.flusher.count`).
 const CONCURRENT_FLUSHES_MAX: usize = 2;
+/// While memory is short and flushes wait for compactions, a region is flushed if it has this share
+/// of the bytes of one that waits. Smaller flushes would only add files.
+const WORTHWHILE_SHARE: u64 = 8;
+/// The pause before the next search for a region to flush, after one that found none.
+const SEARCH_PAUSE_MS: u64 = 100;
 /// The shortest and longest pause before a failed flush is retried. It doubles after each failure.
 /// The first ones are short, because writers may wait for the flush, and a full disk may soon have
 /// free space.
@@ -48,6 +53,10 @@ pub struct Schedule {
     flushing: Mutex<HashSet<Arc<str>>>,
     // The same without those that pause or wait for compactions: they empty no memstore meanwhile.
     active_flushes: AtomicUsize,
+    waiting_flushes: AtomicUsize,
+    // Until this time in milliseconds, no region is searched that could be flushed: the last search
+    // found none, and each write would repeat it.
+    no_search_until_ms: AtomicU64,
     compactions: Arc<Compactions>,
     // Number of store checks so far.
     rounds: AtomicU64,
@@ -70,6 +79,8 @@ impl Schedule {
             flush_slots: Semaphore::new(CONCURRENT_FLUSHES_MAX),
             flushing: Mutex::default(),
             active_flushes: AtomicUsize::new(0),
+            waiting_flushes: AtomicUsize::new(0),
+            no_search_until_ms: AtomicU64::new(0),
             rounds: AtomicU64::new(0),
         })
     }
@@ -163,23 +174,29 @@ impl Schedule {
         self.regions.get(region.encoded_name()).is_some_and(|online| Arc::ptr_eq(&online, region))
     }
 
-    /// The region whose flush frees most memory: the one with the largest memstore among those that
-    /// are not being flushed. One that would wait for compactions is chosen only if it has more than
-    /// twice the bytes of the others, as in HBase, and if few flushes wait.
+    /// The region to flush while memory is short: the largest one whose flush need not wait for
+    /// compactions. If this frees little compared with those that wait, the largest of the others,
+    /// unless enough flushes wait already.
     fn largest(&self) -> Option<Arc<Region>> {
         let flushing = lock(&self.flushing);
         let is_idle = |region: &Arc<Region>| !flushing.contains(region.encoded_name());
-        let idle = self.regions.all().into_iter().filter(is_idle);
-        let (full, ready): (Vec<_>, Vec<_>) = idle.partition(|region| region.has_too_many_files());
-        let largest = |regions: Vec<Arc<Region>>| {
-            let not_empty = regions.into_iter().filter(|region| region.memstore_bytes() > 0);
-            not_empty.max_by_key(|region| region.memstore_bytes())
-        };
-        let (ready, full) = (largest(ready), largest(full));
-        let ready_bytes = ready.as_ref().map_or(0, |region| region.memstore_bytes());
-        let is_worth_waiting = |region: &Arc<Region>| region.memstore_bytes() / 2 > ready_bytes;
-        let may_wait = flushing.len() < CONCURRENT_FLUSHES_MAX;
-        full.filter(|region| may_wait && is_worth_waiting(region)).or(ready)
+        let mut by_size: Vec<(u64, Arc<Region>)> =
+            self.regions.all().into_iter().map(|region| (region.memstore_bytes(), region)).collect();
+        by_size.retain(|(bytes, _)| *bytes > 0);
+        by_size.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let (mut waiting_bytes, mut waiting) = (0, None);
+        for (bytes, region) in by_size {
+            if bytes < waiting_bytes / WORTHWHILE_SHARE {
+                break;
+            }
+            if region.flush_would_wait() {
+                waiting_bytes = waiting_bytes.max(bytes);
+                waiting = waiting.or(Some(region).filter(is_idle));
+            } else if is_idle(&region) {
+                return Some(region);
+            }
+        }
+        waiting.filter(|_| self.waiting_flushes.load(Relaxed) < CONCURRENT_FLUSHES_MAX)
     }
 }
 
@@ -187,12 +204,8 @@ impl Maintenance for Schedule {
     fn request_flush(&self, region: &Arc<Region>, reason: FlushReason) {
         match reason {
             // Every write makes this request while memory is short.
-            FlushReason::Pressure if self.active_flushes.load(Relaxed) >= CONCURRENT_FLUSHES_MAX => {}
-            FlushReason::Pressure => {
-                if let Some(largest) = self.largest() {
-                    self.begin_flush(&largest, reason);
-                }
-            }
+            FlushReason::Pressure if self.now_ms() < self.no_search_until_ms.load(Relaxed) => {}
+            FlushReason::Pressure => self.flush_largest(),
             _ => self.begin_flush(region, reason),
         }
     }
@@ -203,6 +216,21 @@ impl Maintenance for Schedule {
 }
 
 impl Schedule {
+    fn now_ms(&self) -> u64 {
+        self.env.clock.monotonic().as_millis() as u64
+    }
+
+    /// Flushes the largest region, unless enough flushes are active.
+    fn flush_largest(&self) {
+        if self.active_flushes.load(Relaxed) >= CONCURRENT_FLUSHES_MAX {
+            return;
+        }
+        match self.largest() {
+            Some(largest) => self.begin_flush(&largest, FlushReason::Pressure),
+            None => self.no_search_until_ms.store(self.now_ms() + SEARCH_PAUSE_MS, Relaxed),
+        }
+    }
+
     /// Flushes the region in a task, unless it is being flushed.
     fn begin_flush(&self, region: &Arc<Region>, reason: FlushReason) {
         if !lock(&self.flushing).insert(region.encoded_name().clone()) {
@@ -215,7 +243,7 @@ impl Schedule {
             let (mut pause, pause_max) = FLUSH_RETRY_PAUSES;
             let mut flushed = this.flush_in_slot(&region, reason).await;
             while !flushed {
-                this.flush_largest_under_pressure(&region);
+                this.flush_largest_under_pressure();
                 this.env.clock.sleep(pause).await;
                 pause = (pause * 2).min(pause_max);
                 if !this.is_online(&region) {
@@ -225,7 +253,7 @@ impl Schedule {
                 flushed = this.flush_in_slot(&region, FlushReason::Retry).await;
             }
             this.end_flush(&region);
-            this.flush_largest_under_pressure(&region);
+            this.flush_largest_under_pressure();
         });
     }
 
@@ -235,10 +263,12 @@ impl Schedule {
     async fn flush_in_slot(&self, region: &Arc<Region>, reason: FlushReason) -> bool {
         // On a full disk compactions cannot reduce the number of files, so this flush does not wait
         // for them. One that waits takes no slot from regions that have room for more files.
-        if reason != FlushReason::Space && region.has_too_many_files() {
+        if reason != FlushReason::Space && region.flush_would_wait() {
             self.active_flushes.fetch_sub(1, Relaxed);
-            self.flush_largest_under_pressure(region);
+            self.waiting_flushes.fetch_add(1, Relaxed);
+            self.flush_largest_under_pressure();
             region.wait_for_fewer_files().await;
+            self.waiting_flushes.fetch_sub(1, Relaxed);
             self.active_flushes.fetch_add(1, Relaxed);
         }
         let slot = self.flush_slots.acquire().await;
@@ -248,9 +278,9 @@ impl Schedule {
         flushed
     }
 
-    fn flush_largest_under_pressure(&self, region: &Arc<Region>) {
+    fn flush_largest_under_pressure(&self) {
         if self.budget.is_above_low_mark() {
-            self.request_flush(region, FlushReason::Pressure);
+            self.flush_largest();
         }
     }
 

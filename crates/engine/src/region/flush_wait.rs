@@ -26,10 +26,16 @@ impl Region {
         self.is_compaction_enabled() && self.full_stores().next().is_some()
     }
 
+    /// Whether [`wait_for_fewer_files`](Region::wait_for_fewer_files) would wait now. It never does
+    /// for `hbase:meta`.
+    pub fn flush_would_wait(&self) -> bool {
+        !self.info.table.is_meta() && self.has_too_many_files()
+    }
+
     /// Waits for compactions while a store has too many files, because a flush would add another
     /// one. The wait is limited by [`blocking_wait`](crate::region::RegionOptions::blocking_wait).
     pub async fn wait_for_fewer_files(&self) {
-        if self.info.table.is_meta() || !self.has_too_many_files() {
+        if !self.flush_would_wait() {
             return;
         }
         let clock = &self.services.env.clock;

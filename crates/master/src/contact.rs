@@ -14,8 +14,12 @@ use tracing::warn;
 
 use crate::context::Context;
 
-/// The longest time for one call. Regions are not placed while the first call to a server lasts.
+/// The longest time for one call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a new server may take to answer. Its logs may wait for the storage. Regions that were
+/// on it before are not given to other servers meanwhile, within the limits of the callers of
+/// [`Servers::wait_for_contacts`](crate::servers::Servers::wait_for_contacts).
+pub(crate) const START_MAX: Duration = Duration::from_secs(15);
 /// The pause before a failed call is repeated.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -27,29 +31,41 @@ pub(crate) fn begin(context: &Arc<Context>, server: &ServerName) {
     let (weak, server) = (Arc::downgrade(context), server.clone());
     context.env.spawn(TaskClass::Service, async move {
         let mut is_logged = false;
+        let mut begun = None;
         while let Some(context) = weak.upgrade().filter(|context| context.servers.is_live(&server)) {
-            let called = call(&context, &server).await;
-            context.servers.end_contact(&server, called.is_ok());
-            let Err(why) = called else { return };
+            let clock = context.env.clock.clone();
+            let begun = *begun.get_or_insert_with(|| clock.monotonic());
+            let why = match call(&context, &server).await {
+                Ok(()) => return context.servers.end_contact(&server, true),
+                Err(Failed::NoAnswer) if clock.monotonic() - begun < START_MAX => continue,
+                Err(Failed::NoAnswer) => format!("no answer within {START_MAX:?}"),
+                Err(Failed::Refused(why)) => why,
+            };
+            context.servers.end_contact(&server, false);
             if !std::mem::replace(&mut is_logged, true) {
                 warn!(%server, %why, "cannot call region server; other servers get the regions, if there are any");
             }
-            let clock = context.env.clock.clone();
             drop(context);
             clock.sleep(RETRY_PAUSE).await;
         }
     });
 }
 
-async fn call(context: &Context, server: &ServerName) -> Result<(), String> {
+/// Why a call has failed.
+enum Failed {
+    NoAnswer,
+    Refused(String),
+}
+
+async fn call(context: &Context, server: &ServerName) -> Result<(), Failed> {
     let admin = context.connections.admin(server);
     let request = proto::GetServerInfoRequest {};
     let Some(answer) = context.env.timeout(CALL_TIMEOUT, admin.get_server_info(request)).await else {
-        return Err(format!("no answer within {CALL_TIMEOUT:?}"));
+        return Err(Failed::NoAnswer);
     };
-    let answering = answer.map_err(|error| error.to_string())?.server_info.server_name;
+    let answering = answer.map_err(|error| Failed::Refused(error.to_string()))?.server_info.server_name;
     match answering.start_code == Some(server.start_code) {
         true => Ok(()),
-        false => Err("another process has its address".to_string()),
+        false => Err(Failed::Refused("another process has its address".to_string())),
     }
 }

@@ -1,6 +1,6 @@
 //! Decommissioned region servers: they keep their regions, but get no more. As in HBase, each has a
-//! persistent znode below `draining`, which tools may also create and delete. It is removed when
-//! the server dies.
+//! persistent znode below `draining`, which tools may also create and delete. The master removes it
+//! when it starts the recovery of the server.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};

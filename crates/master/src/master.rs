@@ -27,6 +27,7 @@ use crate::chores::janitor::Janitor;
 use crate::chores::snapshots::SnapshotCleaner;
 use crate::chores::{self, ChoreOptions};
 use crate::connections::Connections;
+use crate::contact;
 use crate::context::Context;
 use crate::crash::{self, KnownServers};
 use crate::instruments::MasterInstruments;
@@ -372,10 +373,12 @@ impl Master {
                 (seen, since) = (live.len(), now);
             }
             if !live.is_empty() && (is_complete || now.saturating_sub(since) >= SERVERS_STEADY) {
-                return;
+                break;
             }
             clock.sleep(SERVERS_POLL_PERIOD).await;
         }
+        // They have registered, but may still be starting.
+        self.context.env.timeout(contact::START_MAX, self.context.servers.wait_for_contacts()).await;
     }
 
     async fn open_meta(&self) -> Answer<()> {

@@ -48,7 +48,7 @@ enum Contact {
     /// It was not called yet.
     #[default]
     None,
-    /// The first call has not ended.
+    /// The server may still be starting: it has not answered, and has not refused a call.
     Pending,
     /// All calls so far have failed.
     Failed,
@@ -162,7 +162,7 @@ impl Servers {
         self.lock().offloading.insert(server.clone());
     }
 
-    /// Records that a server has no regions any more.
+    /// Requests that a decommissioned server keeps its regions.
     pub(crate) fn end_offload(&self, server: &ServerName) {
         self.lock().offloading.remove(server);
     }
@@ -255,18 +255,25 @@ impl Servers {
         self.lock().live.keys().any(is_later)
     }
 
-    /// The [available](Self::available) servers. Waits until there is one, and until the first
-    /// calls to new servers have ended: when several servers start, the first one to answer must
-    /// not get all regions.
+    /// The [available](Self::available) servers. Waits until there is one.
     pub async fn wait_for_available(&self) -> Vec<ServerName> {
+        self.wait_for(|| Some(self.available()).filter(|available| !available.is_empty())).await
+    }
+
+    /// Returns when the first calls to all new servers have ended: when several servers start, the
+    /// first one to answer must not get all regions.
+    pub(crate) async fn wait_for_contacts(&self) {
+        let is_pending = || self.lock().live.values().any(|live| live.contact == Contact::Pending);
+        self.wait_for(|| (!is_pending()).then_some(())).await
+    }
+
+    async fn wait_for<T>(&self, find: impl Fn() -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            let is_pending = self.lock().live.values().any(|live| live.contact == Contact::Pending);
-            let available = self.available();
-            if !is_pending && !available.is_empty() {
-                return available;
+            if let Some(found) = find() {
+                return found;
             }
             changed.await;
         }

@@ -8,11 +8,15 @@
 //! open. When all have tried, it goes to the one whose attempt was the earliest.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 
 use super::Assignment;
+
+/// The longest time that regions wait for the first calls to new servers.
+const CONTACT_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// Numbers of regions per server.
 #[derive(Default)]
@@ -36,6 +40,8 @@ impl Counts {
 impl Assignment {
     /// Chooses an available server for each region. Waits until there is one.
     pub(super) async fn place(&self, regions: &[RegionInfo]) -> BTreeMap<ServerName, Vec<RegionInfo>> {
+        // Limited, because servers that always fail while they start would delay all regions.
+        self.env.timeout(CONTACT_WAIT_MAX, self.servers.wait_for_contacts()).await;
         let available = self.servers.wait_for_available().await;
         let mut counts = self.regions_per_server();
         let mut placed: BTreeMap<ServerName, Vec<RegionInfo>> = BTreeMap::new();

@@ -6,8 +6,7 @@
 //! can only prolong the retention. While a procedure takes or uses a snapshot, nothing is removed
 //! from the archive, and a run in which one has ended does not continue there. A log that has a
 //! holder ([`wal::LogHolders`]) is not removed. While the disk is full, the retention time is zero.
-//! Directories are not removed, because another task may be
-//! adding a file.
+//! Directories are not removed, because another task may be adding a file.
 //!
 //! Source: HBase `HFileCleaner`, `LogCleaner`, `TimeToLiveHFileCleaner`.
 

@@ -1,12 +1,13 @@
-//! Moves the regions of decommissioned servers to other servers, until such a server has none.
+//! Moves the regions of decommissioned servers to other servers.
 //!
-//! A region that is in transition cannot move, and moves and openings that began before the server
-//! was decommissioned still end on it. So this is repeated.
+//! A region that is in transition cannot move. Moves and openings that began before the server was
+//! decommissioned still end on it, and a server gets regions if the master can call no other one.
+//! So this is repeated as long as the server is decommissioned.
 
 use std::collections::HashSet;
 
 use cell::region::ServerName;
-use tracing::{info, warn};
+use tracing::warn;
 
 use crate::assignment::RegionState;
 use crate::context::Context;
@@ -32,12 +33,10 @@ pub(crate) fn targets(context: &Context) -> Vec<ServerName> {
 async fn offload(master: &Master, server: &ServerName) {
     let context = master.context();
     let regions = context.assignment.regions_on(server);
-    let moving = running_moves(master);
-    if regions.is_empty() && !moving.iter().any(|(_, target)| target == server) {
-        info!(%server, "the decommissioned server has no regions");
-        return context.servers.end_offload(server);
+    if regions.is_empty() {
+        return;
     }
-    let moving: HashSet<String> = moving.into_iter().map(|(region, _)| region).collect();
+    let moving = moving_regions(master);
     let count_of = |target: ServerName| (context.assignment.regions_on(&target).len(), target);
     let mut targets: Vec<(usize, ServerName)> = targets(context).into_iter().map(count_of).collect();
     let open = RegionState::Open(server.clone());
@@ -55,12 +54,12 @@ async fn offload(master: &Master, server: &ServerName) {
     }
 }
 
-/// The regions that procedures move, by encoded name, and where to.
-fn running_moves(master: &Master) -> Vec<(String, ServerName)> {
+/// The encoded names of the regions that procedures move.
+fn moving_regions(master: &Master) -> HashSet<String> {
     let procedures = master.procedures().list().into_iter();
     let running = procedures.filter(|(_, status)| status.progress == Progress::Running);
     let moves = running.filter_map(|(_, status)| match status.work {
-        Work::MoveRegion(region, target) => Some((region.encoded_name(), target)),
+        Work::MoveRegion(region, _) => Some(region.encoded_name()),
         _ => None,
     });
     moves.collect()

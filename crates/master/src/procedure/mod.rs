@@ -352,8 +352,9 @@ impl Work {
     }
 }
 
-/// How many regions one procedure flushes at the same time, per live server. HBase has the same
-/// default (`hbase.snapshot.region.concurrentTasks`).
+/// How many regions one procedure flushes at the same time, as a multiple of the number of live
+/// servers: the regions of a large table are spread over them. HBase flushes this many on each
+/// server (`hbase.snapshot.region.concurrentTasks`).
 const REGIONS_PER_SERVER: usize = 3;
 
 /// Runs one future for each region of a table, a few at the same time. The outputs are in the order

@@ -59,8 +59,10 @@ impl Work {
             }
             // The new descriptor lacks these families, so a repetition of the call would not
             // archive their files. If such a family was added later, its old rows would be back.
-            Work::ModifyTable { target: Some(target), .. } if !target.removed.is_empty() => {
-                Ok(!context.tables.is_written(&target.table).await?)
+            Work::ModifyTable { target: Some(target), .. }
+                if !target.removed.is_empty() && context.tables.is_written(&target.table).await? =>
+            {
+                Ok(false)
             }
             Work::ModifyTable { table, .. } => {
                 open_closed_regions(context, table).await;

@@ -50,6 +50,8 @@ pub(super) async fn decommission(
     master.decommission(&named).await.map_err(|error| JavaException::io(error.to_string()))?;
     if request.offload {
         begin_offload(master.context(), &named)?;
+    } else {
+        named.iter().for_each(|server| master.context().servers.end_offload(server));
     }
     Ok(proto::DecommissionRegionServersResponse {})
 }

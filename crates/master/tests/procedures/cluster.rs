@@ -109,6 +109,21 @@ impl Caller for Interruptible {
     }
 }
 
+/// A server that receives calls and does not answer.
+struct Silent;
+
+impl Caller for Silent {
+    fn call(
+        &self,
+        _: &'static str,
+        _: &'static str,
+        _: Bytes,
+        _: Bytes,
+    ) -> BoxFuture<'_, Answer<(Bytes, Bytes)>> {
+        Box::pin(std::future::pending())
+    }
+}
+
 impl Connections for Direct {
     fn admin(&self, server: &ServerName) -> Arc<dyn AdminService> {
         self.services(server).0
@@ -263,6 +278,15 @@ impl Cluster {
         let admin = Interruptible { server: admin, is_reachable: is_reachable.clone() };
         let (_, client) = services(&server);
         let services: Services = (Arc::new(Remote(admin)), client);
+        self.connections.added.lock().unwrap().insert(server.name().clone(), services);
+        server.register(status(&self.master)).await.unwrap();
+        server
+    }
+
+    /// Starts another region server, which answers no call of the master.
+    pub async fn add_silent_server(&self, port: u16) -> Arc<RegionServer> {
+        let server = self.start_server(port, &self.fs).await;
+        let services: Services = (Arc::new(Remote(Silent)), Arc::new(Remote(Silent)));
         self.connections.added.lock().unwrap().insert(server.name().clone(), services);
         server.register(status(&self.master)).await.unwrap();
         server

@@ -106,6 +106,17 @@ fn a_server_that_the_master_cannot_call_gets_no_regions() {
 }
 
 #[test]
+fn regions_wait_only_briefly_for_the_answer_of_a_new_server() {
+    run(async {
+        let (cluster, _) = cluster_with_regions(4).await;
+        let _server = cluster.add_silent_server(4).await;
+        let begun = cluster.env.clock.monotonic();
+        create_table(&cluster, TableName::parse("u").unwrap(), 2).await;
+        assert!(cluster.env.clock.monotonic() - begun < Duration::from_secs(10));
+    });
+}
+
+#[test]
 fn a_server_that_accepts_no_orders_gets_no_more_regions() {
     run(async {
         let (cluster, regions) = cluster_with_regions(2).await;

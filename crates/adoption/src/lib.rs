@@ -12,6 +12,8 @@
 //! * [`record`](mod@record): what the take-over changed, so that it can be rolled back;
 //! * [`read_only`], [`scratch`]: inspection changes no byte: it replays logs into a copy in memory;
 //! * [`offline`]: opens regions without a server;
+//! * `replay`: puts edits that are only in logs into store files, also for a cluster that takes over
+//!   the directory of a standalone server;
 //! * [`report`]: an inspection as text and as JSON;
 //! * [`stored`]: the rows of a table in a directory that a running server uses; reads only.
 //!
@@ -35,6 +37,7 @@ pub mod record;
 mod recovered;
 mod references;
 pub mod release;
+mod replay;
 pub mod report;
 pub mod scratch;
 pub mod stored;
@@ -43,6 +46,7 @@ pub mod takeover;
 pub use inspection::{Inspection, inspect};
 pub use progress::{NoProgress, Progress};
 pub use release::{Release, Released, Version, release};
+pub use replay::{Replayed, replay_logs};
 pub use takeover::{adopt, close_logs, undo};
 
 /// Why a directory could not be inspected, adopted or released.

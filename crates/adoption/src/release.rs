@@ -31,11 +31,11 @@ use wire::meta::row::{put_open, put_opening, put_state, put_table_state};
 use wire::meta::{INFO, MetaRegionState, MetaRow, SERVER, SERVER_NAME, START_CODE, TableState, region_row};
 
 use crate::catalog::{self, Catalog, NAMESPACES, log_dirs};
-use crate::offline::OfflineServer;
 use crate::procedure::is_repeated_at_start;
 use crate::record::AdoptionRecord;
+use crate::replay::{Replay, at_region};
 use crate::scratch::list;
-use crate::{Error, Progress, Result, file_lists, master_data, recovered, refused};
+use crate::{Progress, Result, file_lists, master_data, refused};
 
 /// Rows of `hbase:meta` per write.
 const ROWS_PER_WRITE: usize = 500;
@@ -236,36 +236,21 @@ impl Releasing<'_> {
     /// Replays the logs into store files, and writes `hbase:meta`.
     async fn flush_regions(&mut self, last: &ServerName) -> Result<Catalog> {
         let (fs, root) = (self.fs, self.root);
-        let dirs = log_dirs(&**fs, root).await?;
-        let mut logged = BTreeSet::new();
-        let mut paths = Vec::new();
-        for dir in &dirs {
-            paths.extend(wal::recovery::logs_in(&**fs, dir).await?);
-        }
-        let index = wal::recovery::scan_past_damage(&**fs, &paths).await?;
-        logged.extend(index.regions().map(|(encoded, _)| encoded.to_string()));
-        let is_damaged = !index.damaged_parts().is_empty();
-        drop(index);
-        let server = OfflineServer::start(self.env, fs, root, (&dirs, &[])).await?;
-        self.released.warnings.extend(server.warnings().iter().cloned());
+        let replay = Replay::begin(self.env, fs, root).await?;
+        self.released.warnings.extend(replay.server.warnings().iter().cloned());
         let table = self.meta_descriptor().await?;
-        let meta = server.open(table, RegionInfo::meta()).await?;
+        let meta = replay.server.open(table, RegionInfo::meta()).await?;
         let catalog = catalog::read(&meta).await?;
         self.progress.begin("flush regions", catalog.regions.len() as u64);
         let mut descriptors = BTreeMap::new();
         for row in &catalog.regions {
             self.released.regions += 1;
             let region = &row.region;
-            let needs_replay = is_damaged
-                || logged.contains(&region.encoded_name())
-                || recovered::count_edits(&**fs, root, region).await? > 0;
-            // An interrupted bulk load is completed or rolled back when the region opens.
-            let needs_replay =
-                needs_replay || self.reads_namespaces_of(region) || root.has_bulk_load(&**fs, region).await?;
-            if needs_replay && fs.stat(&root.region_dir(region)).await?.is_some() {
+            let is_opened = self.reads_namespaces_of(region) || replay.is_needed_by(region).await?;
+            if is_opened && fs.stat(&root.region_dir(region)).await?.is_some() {
                 let descriptor = self.descriptor(&mut descriptors, &region.table).await?;
                 if let Some(descriptor) = descriptor {
-                    let opened = server.open(descriptor, region.clone()).await;
+                    let opened = replay.server.open(descriptor, region.clone()).await;
                     let opened = opened.map_err(|error| at_region(region, error))?;
                     if self.reads_namespaces_of(region) {
                         self.namespaces.extend(catalog::rows(&opened).await?);
@@ -280,7 +265,7 @@ impl Releasing<'_> {
         let closed = meta.close_once().await;
         written?;
         closed?;
-        server.stop().await?;
+        replay.end().await?;
         Ok(catalog)
     }
 
@@ -442,10 +427,6 @@ fn delete_location(region: &RegionInfo) -> Mutation {
     let delete = |column| KeyValue::new(&row, INFO, column, LATEST_TIMESTAMP, CellType::DeleteColumn, b"");
     let cells = [SERVER, START_CODE, SERVER_NAME].map(delete).into();
     Mutation::delete(row.clone(), cells)
-}
-
-fn at_region(region: &RegionInfo, error: Error) -> Error {
-    Error::Refused(format!("region {} of table {}: {error}", region.encoded_name(), region.table))
 }
 
 /// The family of namespaces in `hbase:meta` of HBase 3.

@@ -10,7 +10,7 @@ use cell::mutation::Mutation;
 use cell::query::{CellSelection, Get};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
-use cell::{CellType, KeyValue};
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use engine::budget::MemstoreBudget;
 use engine::chores::Chores;
@@ -33,6 +33,10 @@ pub const STATE: &[u8] = b"state";
 
 /// The row with the time at which the last master became active, 8 bytes. HBase has no such row.
 const ACTIVE_SINCE: &[u8] = b"grampus-active-since";
+
+/// The row that states whether a standalone server used the directory last: one byte, 1 or 0. HBase
+/// has no such row.
+const STANDALONE: &[u8] = b"grampus-standalone";
 
 /// The shortest time in milliseconds between the recorded times of two masters. The numbers of a
 /// master's orders start at its time, 1000 for each millisecond. So there is room for 60 million
@@ -172,13 +176,7 @@ impl MasterStore {
     /// # Errors
     /// The region's error. The master must not become active then.
     pub async fn become_active(&self, now_ms: u64) -> Result<u64, engine::Error> {
-        let get = Get {
-            row: Bytes::from_static(ACTIVE_SINCE),
-            selection: CellSelection::default().into(),
-            existence_only: false,
-        };
-        let list = self.region().get(&get).await?;
-        let last = list.cells.first().and_then(|(cell, _)| cell.view(0).value.try_into().ok());
+        let last = self.value_of(ACTIVE_SINCE).await?.and_then(|value| value.as_slice().try_into().ok());
         let since_ms = now_ms.max(last.map_or(0, |last| u64::from_be_bytes(last) + ACTIVE_STEP_MS));
         let value = since_ms.to_be_bytes();
         // If the last master's clock was ahead, its cell would hide one with the current time.
@@ -186,6 +184,40 @@ impl MasterStore {
         let cell = KeyValue::new(ACTIVE_SINCE, STATE, b"d", timestamp, CellType::Put, &value);
         self.region().batch_atomic(vec![Mutation::put(ACTIVE_SINCE, vec![cell])]).await?;
         Ok(since_ms)
+    }
+
+    /// Whether a standalone server used the directory last ([`MasterStore::set_standalone`]).
+    ///
+    /// # Errors
+    /// The region's error.
+    pub async fn is_standalone(&self) -> Result<bool, engine::Error> {
+        Ok(self.value_of(STANDALONE).await?.is_some_and(|value| value == [1]))
+    }
+
+    /// Records durably that a standalone server uses the directory, before it serves. Any of its
+    /// regions may then have edits in the logs of any run, which a cluster must replay before it
+    /// uses the directory: `hbase:meta` names only the last run.
+    ///
+    /// # Errors
+    /// The region's error.
+    pub async fn set_standalone(&self, is_standalone: bool) -> Result<(), engine::Error> {
+        if self.is_standalone().await? == is_standalone {
+            return Ok(());
+        }
+        let value = [u8::from(is_standalone)];
+        let cell = KeyValue::new(STANDALONE, STATE, b"d", LATEST_TIMESTAMP, CellType::Put, &value);
+        self.region().batch_atomic(vec![Mutation::put(STANDALONE, vec![cell])]).await
+    }
+
+    /// The value of a row with one cell.
+    async fn value_of(&self, row: &'static [u8]) -> Result<Option<Vec<u8>>, engine::Error> {
+        let get = Get {
+            row: Bytes::from_static(row),
+            selection: CellSelection::default().into(),
+            existence_only: false,
+        };
+        let list = self.region().get(&get).await?;
+        Ok(list.cells.first().map(|(cell, _)| cell.view(0).value.to_vec()))
     }
 
     /// The open region.
@@ -286,6 +318,21 @@ mod tests {
         let since_ms = store.become_active(env.clock.now_ms()).await.unwrap();
         store.close().await.unwrap();
         since_ms
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_use_by_a_standalone_server_is_recorded() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let (env, root) = (env(1), RootDir::new(FilePath::root()));
+        let own = ServerName { host: "own".into(), port: 1, start_code: 1 };
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store =
+            MasterStore::open(&env, &fs, &root, &own, &[], OnDamage::default(), on_fatal).await.unwrap();
+        assert!(!store.is_standalone().await.unwrap());
+        for is_standalone in [true, true, false] {
+            store.set_standalone(is_standalone).await.unwrap();
+            assert_eq!(store.is_standalone().await.unwrap(), is_standalone);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::BoxFuture;
 use base::env::TaskClass;
 use cell::region::ServerName;
 use engine::recovery::OnDamage;
@@ -59,7 +60,13 @@ pub struct MasterOptions {
     pub chores: ChoreOptions,
     /// Whether `master:store` is opened although its log is damaged.
     pub on_damage: OnDamage,
+    /// Puts the edits in all logs of the directory into store files. Called before the master is
+    /// active if a standalone server used the directory last.
+    pub replay_logs: ReplayLogs,
 }
+
+/// See [`MasterOptions::replay_logs`].
+pub type ReplayLogs = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 impl Candidate {
     /// Marks the process as alive.
@@ -141,6 +148,7 @@ impl Candidate {
             .become_active(env.clock.now_ms())
             .await
             .map_err(|error| format!("cannot write master:store: {error}"))?;
+        take_over_logs(&store, &options.replay_logs).await?;
         let mut tracker = ServerTracker::new(coordinator.clone(), names);
         let live = tracker.live().await;
         let live = live.map_err(|error| format!("cannot read the region servers: {error}"))?;
@@ -191,6 +199,19 @@ impl Candidate {
         }
         living
     }
+}
+
+/// Puts the edits in the logs of a standalone server into store files, if the server used the
+/// directory last.
+async fn take_over_logs(store: &MasterStore, replay_logs: &ReplayLogs) -> Result<(), String> {
+    let failed = |error: engine::Error| format!("cannot use master:store: {error}");
+    if !store.is_standalone().await.map_err(failed)? {
+        return Ok(());
+    }
+    info!("a standalone server used this directory: replaying its logs");
+    let replayed = replay_logs().await;
+    replayed.map_err(|error| format!("cannot replay the logs of the standalone server: {error}"))?;
+    store.set_standalone(false).await.map_err(failed)
 }
 
 /// Ends the process of a master whose log failed.

@@ -346,6 +346,8 @@ impl Node {
         })?;
         let region_server =
             region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
+        let recorded = store.set_standalone(true).await;
+        recorded.map_err(|error| format!("cannot write master:store: {error}"))?;
         let direct = Arc::new(Direct::default());
         direct.connect(&region_server);
         let on_stop = stop.clone();

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use base::env::Listener;
+use base::env::{Env, Listener};
 use cell::region::ServerName;
 use console::{Identity, Peers, StandbyPages};
 use os::service_manager;
+use roles::candidate::ReplayLogs;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster};
 use rpc::Service;
+use tracing::{info, warn};
 use zk::Coordinator;
 
 use super::exit_reporter::ExitReporter;
@@ -119,6 +121,7 @@ async fn serve(process: Process) -> Result<(), String> {
             connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
             chores: chore_options(&config, &data.disk),
             on_damage: on_damage(&config),
+            replay_logs: replay_logs(&env, &data),
         })
         .await?;
     let metrics = Arc::new(console::beans::master::beans(&env, active.master(), &rpc, &host.identity));
@@ -154,6 +157,21 @@ async fn serve(process: Process) -> Result<(), String> {
     ensemble.close().await;
     drop(exit_reporter);
     closed
+}
+
+/// Puts the edits in the logs of a standalone server into store files.
+fn replay_logs(env: &Env, data: &DataDirectory) -> ReplayLogs {
+    let (env, fs, root) = (env.clone(), data.fs.clone(), data.root.clone());
+    Arc::new(move || {
+        let (env, fs, root) = (env.clone(), fs.clone(), root.clone());
+        Box::pin(async move {
+            let replayed = ::adoption::replay_logs(&env, &fs, &root).await;
+            let ::adoption::Replayed { regions, warnings } = replayed.map_err(|error| error.to_string())?;
+            info!(regions, "replayed the logs of a standalone server");
+            warnings.iter().for_each(|warning| warn!("{warning}"));
+            Ok(())
+        })
+    })
 }
 
 /// Starts the status pages of a backup master, which become those of the active master later.

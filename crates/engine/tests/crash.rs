@@ -519,29 +519,44 @@ fn a_power_loss_between_the_outputs_of_a_compaction_loses_nothing() {
 #[test]
 fn a_failed_compaction_with_several_outputs_keeps_all_of_them_or_none() {
     run(async {
-        let (env, memory) = (base::testing::env(1), MemoryFs::new());
-        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
-        let table = windowed();
-        let opened = open_table(&env, Arc::new(faulty.clone()), options(), &table).await.unwrap();
-        write_windows(&env, &opened.region).await;
-        let expected = scan(&opened.region).await.unwrap();
-        let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
-        let last_rename = Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).after(2);
-        faulty.add(last_rename.times(1));
-        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir("f")));
-        assert!(opened.region.compact(None, CompactionKind::Major).await.is_err());
-        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3 + 3, "inputs and outputs");
-        let random = SeededRandom::new(5);
-        for _ in 0..8 {
-            let image = Arc::new(memory.crash(&mut || random.next_u64()));
-            let reopened = open_table(&env, image, options(), &table).await.unwrap();
-            assert_eq!(scan(&reopened.region).await.unwrap(), expected);
+        let mut outputs = 0;
+        while compaction_fails(outputs).await {
+            outputs += 1;
         }
-        faulty.heal();
-        opened.region.archive_retired().await;
-        assert_eq!(names(&memory, &store_dir("f")).await.len(), 3, "only the inputs");
-        assert_eq!(scan(&opened.region).await.unwrap(), expected);
+        assert!(outputs > 1, "each output was once the one that failed");
     });
+}
+
+/// Compacts while the rename of the output after the first `renamed` ones reports an error, and
+/// files cannot be deleted. Returns whether the compaction has failed, and checks the cells then.
+async fn compaction_fails(renamed: u64) -> bool {
+    let (env, memory) = (base::testing::env(1), MemoryFs::new());
+    let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+    let table = windowed();
+    let opened = open_table(&env, Arc::new(faulty.clone()), options(), &table).await.unwrap();
+    write_windows(&env, &opened.region).await;
+    let inputs = names(&memory, &store_dir("f")).await;
+    let expected = scan(&opened.region).await.unwrap();
+    let scratch = format!("data/default/t/{}/.tmp/f", region_info().encoded_name());
+    let rename = Rule::new(Fault::FailAfter).on(Operation::Rename).at(&scratch).after(renamed);
+    faulty.add(rename.times(1));
+    faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(&store_dir("f")));
+    if opened.region.compact(None, CompactionKind::Major).await.is_ok() {
+        return false;
+    }
+    let outputs = names(&memory, &store_dir("f")).await.len() - inputs.len();
+    assert_eq!(outputs as u64, renamed + 1, "none could be deleted");
+    let random = SeededRandom::new(5);
+    for _ in 0..8 {
+        let image = Arc::new(memory.crash(&mut || random.next_u64()));
+        let reopened = open_table(&env, image, options(), &table).await.unwrap();
+        assert_eq!(scan(&reopened.region).await.unwrap(), expected);
+    }
+    faulty.heal();
+    opened.region.archive_retired().await;
+    assert_eq!(names(&memory, &store_dir("f")).await, inputs);
+    assert_eq!(scan(&opened.region).await.unwrap(), expected);
+    true
 }
 
 /// Writes three rows in three windows of [`windowed`], each into a file of its own.

@@ -123,7 +123,7 @@ fn a_server_that_accepts_no_orders_gets_no_more_regions() {
         let is_reachable = Arc::new(AtomicBool::new(true));
         let server = cluster.add_interruptible_server(4, &is_reachable).await;
         let context = cluster.master.context();
-        assert_eq!(context.servers.wait_for_available().await.len(), 2);
+        wait_for_servers(&cluster, 2).await;
         is_reachable.store(false, Ordering::Relaxed);
         let moved = context.assignment.move_to(&regions[0], server.name());
         assert!(cluster.env.timeout(Duration::from_secs(6), moved).await.is_none());
@@ -135,6 +135,13 @@ fn a_server_that_accepts_no_orders_gets_no_more_regions() {
         assert!(is_open_on(&cluster, &regions[0], server.name()));
         assert_eq!(context.servers.available().len(), 2);
     });
+}
+
+/// Waits until the master has called `count` servers.
+async fn wait_for_servers(cluster: &Cluster, count: usize) {
+    while cluster.master.context().servers.available().len() < count {
+        cluster.env.clock.sleep(Duration::from_millis(5)).await;
+    }
 }
 
 async fn balance(cluster: &Cluster) -> proto::BalanceResponse {
@@ -150,7 +157,7 @@ fn the_balancer_does_not_wait_for_a_procedure_of_a_table() {
         create_table(&cluster, TableName::parse("u").unwrap(), 4).await;
         cluster.put(&alter::name(), "a", "f", "1").await;
         let server = cluster.add_server(4).await;
-        cluster.master.context().servers.wait_for_available().await;
+        wait_for_servers(&cluster, 2).await;
         let delay = Fault::Delay(Duration::from_secs(10));
         faulty.add(Rule::new(delay).on(Operation::Create).at("data/default/t"));
         let request = proto::FlushTableRequest { table_name: (&alter::name()).into(), ..Default::default() };
@@ -168,7 +175,7 @@ fn the_balancer_runs_once_at_a_time() {
     run(async {
         let (cluster, _) = cluster_with_regions(4).await;
         cluster.add_server(4).await;
-        cluster.master.context().servers.wait_for_available().await;
+        wait_for_servers(&cluster, 2).await;
         let (first, second) = tokio::join!(balance(&cluster), balance(&cluster));
         assert!(first.balancer_ran && !second.balancer_ran);
         assert_eq!((first.moves_executed, moves(&cluster)), (Some(2), 2));

@@ -29,12 +29,11 @@ pub(crate) fn begin(context: &Arc<Context>, server: &ServerName) {
         return;
     }
     let (weak, server) = (Arc::downgrade(context), server.clone());
+    let begun = context.env.clock.monotonic();
     context.env.spawn(TaskClass::Service, async move {
         let mut is_logged = false;
-        let mut begun = None;
         while let Some(context) = weak.upgrade().filter(|context| context.servers.is_live(&server)) {
             let clock = context.env.clock.clone();
-            let begun = *begun.get_or_insert_with(|| clock.monotonic());
             let why = match call(&context, &server).await {
                 Ok(()) => return context.servers.end_contact(&server, true),
                 Err(Failed::NoAnswer) if clock.monotonic() - begun < START_MAX => continue,

@@ -7,6 +7,7 @@ use rpc::frame;
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let frame = Bytes::copy_from_slice(data);
     _ = frame::peek_header(&frame);
+    _ = frame::peek_response_call(&frame);
     if let Ok(request) = frame::parse_request(&frame) {
         assert!(request.param.len() + request.cells.len() <= frame.len(), "the parts are within the frame");
     }

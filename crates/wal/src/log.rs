@@ -18,7 +18,7 @@ use crate::retention::{OldLog, OldLogAction, locked};
 use crate::shared::{Command, Shared};
 use crate::{Edit, Error, Result};
 
-/// Interval at which is checked whether the record of the retained log files must be updated.
+/// How often the log checks whether the record of the retained logs must be updated.
 const RECORD_PERIOD: Duration = Duration::from_secs(1);
 
 /// Statistics of a log: its current state, and counts since the start.

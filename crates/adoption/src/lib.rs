@@ -12,8 +12,8 @@
 //! * [`record`](mod@record): what the take-over changed, so that it can be rolled back;
 //! * [`read_only`], [`scratch`]: inspection changes no byte: it replays logs into a copy in memory;
 //! * [`offline`]: opens regions without a server;
-//! * `replay`: puts edits that are only in logs into store files, also for a cluster that takes over
-//!   the directory of a standalone server;
+//! * `replay`: puts edits that are only in logs into store files, also for a cluster that takes
+//!   over the directory of a standalone server;
 //! * [`report`]: an inspection as text and as JSON;
 //! * [`stored`]: the rows of a table in a directory that a running server uses; reads only.
 //!

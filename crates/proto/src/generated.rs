@@ -3243,8 +3243,10 @@ pub struct FlushRegionRequest {
     pub write_flush_wal_marker: ::core::option::Option<bool>,
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub family: ::core::option::Option<::prost::bytes::Bytes>,
+    #[prost(bool, optional, tag = "1000")]
+    pub grampus_list_files: ::core::option::Option<bool>,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct FlushRegionResponse {
     #[prost(uint64, required, tag = "1")]
     pub last_flush_time: u64,
@@ -3252,6 +3254,8 @@ pub struct FlushRegionResponse {
     pub flushed: ::core::option::Option<bool>,
     #[prost(bool, optional, tag = "3")]
     pub wrote_flush_wal_marker: ::core::option::Option<bool>,
+    #[prost(message, optional, tag = "1000")]
+    pub grampus_store_files: ::core::option::Option<GetStoreFileResponse>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CompactRegionRequest {

@@ -9,6 +9,7 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use engine::Region;
 use engine::region::CompactionKind;
+use fs::FilePath;
 use proto::exception::{Answer, JavaException};
 use proto::open_region_response::RegionOpeningState;
 use proto::slow_log_response_request::LogType;
@@ -56,7 +57,7 @@ impl Admin {
     async fn store_files(&self, request: proto::GetStoreFileRequest) -> Answer<proto::GetStoreFileResponse> {
         let region = self.find(&request.region)?;
         let files = region.store_files_of(&request.family).map_err(|error| java_exception(&error))?;
-        Ok(proto::GetStoreFileResponse { store_file: files.iter().map(ToString::to_string).collect() })
+        Ok(file_list(&files))
     }
 
     /// Refuses a call that was addressed to an earlier server at this address, as HBase does.
@@ -103,16 +104,22 @@ impl Admin {
             return Ok(flush_response(&region, false));
         }
         let flushed = match &request.family {
-            Some(family) => region.flush_families(std::slice::from_ref(family)).await,
-            None => region.flush().await,
+            Some(family) => {
+                region.flush_families(std::slice::from_ref(family)).await.map(|flushed| (flushed, None))
+            }
+            None => region.flush_and_list_files().await.map(|(flushed, files)| (flushed, Some(files))),
         };
-        let flushed = flushed.map_err(|error| java_exception(&error))?;
+        let (flushed, files) = flushed.map_err(|error| java_exception(&error))?;
         // The master flushes tables with flush markers, and such a flush requests no compaction, as
         // in HBase.
         if !request.write_flush_wal_marker() {
             region.request_compactions();
         }
-        Ok(flush_response(&region, flushed != engine::region::Flushed::Nothing))
+        let files = files.filter(|_| request.grampus_list_files());
+        Ok(proto::FlushRegionResponse {
+            grampus_store_files: files.as_deref().map(file_list),
+            ..flush_response(&region, flushed != engine::region::Flushed::Nothing)
+        })
     }
 
     async fn compact(&self, request: proto::CompactRegionRequest) -> Answer<proto::CompactRegionResponse> {
@@ -196,7 +203,12 @@ fn flush_response(region: &Region, flushed: bool) -> proto::FlushRegionResponse 
         last_flush_time: region.metrics().last_flush_ms,
         flushed: Some(flushed),
         wrote_flush_wal_marker: Some(flushed),
+        grampus_store_files: None,
     }
+}
+
+fn file_list(files: &[FilePath]) -> proto::GetStoreFileResponse {
+    proto::GetStoreFileResponse { store_file: files.iter().map(ToString::to_string).collect() }
 }
 
 fn region_info(message: &proto::RegionInfo) -> Answer<RegionInfo> {

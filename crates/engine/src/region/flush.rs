@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use base::env::TaskClass;
 use bytes::Bytes;
+use fs::FilePath;
 use tracing::{debug, warn};
 use wal::marker::{FamilyFiles, FlushStep};
 
@@ -68,6 +69,16 @@ impl Region {
     ///
     /// [`Error::Log`]: crate::Error::Log
     pub async fn flush(&self) -> Result<Flushed> {
+        Ok(self.flush_and_list_files().await?.0)
+    }
+
+    /// As [`Region::flush`], and lists the files of all stores at the end of the flush. They have
+    /// all edits up to one sequence id and no later ones: a later flush, of some families only, or
+    /// a bulk load adds no file to the list.
+    ///
+    /// # Errors
+    /// As [`Region::flush`].
+    pub async fn flush_and_list_files(&self) -> Result<(Flushed, Vec<FilePath>)> {
         self.flush_to_end(self.all_families()).await
     }
 
@@ -80,10 +91,10 @@ impl Region {
         for family in families {
             wanted[self.store_of(family)?] = true;
         }
-        self.flush_to_end(wanted).await
+        Ok(self.flush_to_end(wanted).await?.0)
     }
 
-    async fn flush_to_end(&self, wanted: Vec<bool>) -> Result<Flushed> {
+    async fn flush_to_end(&self, wanted: Vec<bool>) -> Result<(Flushed, Vec<FilePath>)> {
         let this = self.this.upgrade().ok_or_else(|| self.not_serving())?;
         let flushing = async move { this.flush_stores(&wanted, this.options().flush_retries).await };
         let flushed = self.services.env.run_to_end(TaskClass::Background, flushing).await;
@@ -92,14 +103,15 @@ impl Region {
 
     /// [`Region::flush`] with a single attempt.
     pub(super) async fn flush_without_retries(&self) -> Result<Flushed> {
-        self.flush_stores(&self.all_families(), 0).await
+        Ok(self.flush_stores(&self.all_families(), 0).await?.0)
     }
 
     pub(super) fn all_families(&self) -> Vec<bool> {
         vec![true; self.families().len()]
     }
 
-    async fn flush_stores(&self, wanted: &[bool], retries: u32) -> Result<Flushed> {
+    /// Flushes the `wanted` families, and lists the files of all families at the end of the flush.
+    async fn flush_stores(&self, wanted: &[bool], retries: u32) -> Result<(Flushed, Vec<FilePath>)> {
         let mut wait = self.options().flush_retry_wait;
         for left in (0..retries).rev() {
             match self.flush_once(wanted).await {
@@ -123,8 +135,11 @@ impl Region {
         self.flush_once(wanted).await
     }
 
-    async fn flush_once(&self, wanted: &[bool]) -> Result<Flushed> {
-        self.flush_locked(&mut *self.flushing.lock().await, wanted).await
+    async fn flush_once(&self, wanted: &[bool]) -> Result<(Flushed, Vec<FilePath>)> {
+        let mut pending = self.flushing.lock().await;
+        let flushed = self.flush_locked(&mut pending, wanted).await?;
+        // Under the lock, because the next flush or bulk load adds files.
+        Ok((flushed, self.all_store_files()))
     }
 
     /// A single attempt to flush. `pending` is the content of the flush lock.

@@ -222,6 +222,13 @@ impl Region {
         Ok(paths)
     }
 
+    /// Paths of the files of all stores at one point in time.
+    pub(super) fn all_store_files(&self) -> Vec<fs::FilePath> {
+        let view = self.view.load();
+        let files = view.stores.iter().flat_map(|store| store.files.iter());
+        files.map(|file| file.path().clone()).collect()
+    }
+
     /// Bytes of the memstores, including those being flushed.
     pub fn memstore_bytes(&self) -> u64 {
         self.view.load().memstore_bytes()

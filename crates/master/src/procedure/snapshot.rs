@@ -1,9 +1,11 @@
 //! Takes a snapshot: records the current files of a table. If the table is enabled, its memstores
 //! are flushed before, unless the client requests otherwise.
 //!
-//! The server of an open region reports the files that it reads at one point in time. If they are
+//! The server of an open region lists the files of all its families at the end of its flush. They
+//! have the region's edits up to one sequence id, so the snapshot has no parts of rows. If they are
 //! compacted before the snapshot is written, they are in the archive, from which no file of a
-//! snapshot is removed.
+//! snapshot is removed. Without a flush, the snapshot has the edits that are in files. As in HBase,
+//! these are parts of rows if the latest flush was one of some families.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,21 +177,31 @@ async fn open_region(
     };
     let admin = context.connections.admin(&server);
     let specifier = || wire::convert::region_specifier(region);
-    if kind != Type::Skipflush {
-        let request = proto::FlushRegionRequest {
-            region: specifier(),
-            write_flush_wal_marker: Some(true),
-            ..Default::default()
-        };
-        admin.flush_region(request).await?;
-    }
-    // One call for all families: between two calls, a flush or a bulk load could add its files to
-    // the later lists only, and the snapshot would have parts of rows.
-    let families = table.families.keys().cloned().collect();
-    let request = proto::GetStoreFileRequest { region: specifier(), family: families };
-    let paths = admin.get_store_file(request).await?.store_file;
+    // The flush lists the files: after it, a flush of one family could add its file, and the
+    // snapshot would have parts of rows.
+    let flushed = match kind {
+        Type::Skipflush => None,
+        _ => {
+            let request = proto::FlushRegionRequest {
+                region: specifier(),
+                write_flush_wal_marker: Some(true),
+                grampus_list_files: Some(true),
+                ..Default::default()
+            };
+            admin.flush_region(request).await?.grampus_store_files
+        }
+    };
+    let files = match flushed {
+        Some(files) => files,
+        // There was no flush, or the server has an earlier version. One call for all families:
+        // between two calls, any flush or bulk load could add its files to the later lists only.
+        None => {
+            let family = table.families.keys().cloned().collect();
+            admin.get_store_file(proto::GetStoreFileRequest { region: specifier(), family }).await?
+        }
+    };
     let mut families = Vec::new();
-    for (family, names) in names_by_family(table, &paths)? {
+    for (family, names) in names_by_family(table, &files.store_file)? {
         let files = with_lengths(context, region, &family, names).await?;
         families.push((family, files));
     }

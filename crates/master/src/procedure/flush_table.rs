@@ -33,7 +33,9 @@ pub(super) async fn act(
         context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
     context.assignment.wait_while_opening(&regions).await;
     let open = context.assignment.regions_of(table).into_iter().filter_map(|(region, state)| match state {
-        RegionState::Open(server) => Some(flush(context, &descriptor, region, server, families)),
+        RegionState::Open(server) => {
+            Some((Some(server.clone()), flush(context, &descriptor, region, server, families)))
+        }
         _ => None,
     });
     for_regions(context, open.collect()).await.map(|_| ())

@@ -50,7 +50,7 @@ pub(crate) use merge_regions::check_requested as check_merge_requested;
 pub(crate) use server_crash::fence_dir;
 pub(crate) use split_region::split_row_of;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
@@ -352,22 +352,39 @@ impl Work {
     }
 }
 
-/// How many regions one procedure flushes at the same time, as a multiple of the number of live
-/// servers: the regions of a large table are spread over them. HBase flushes this many on each
-/// server (`hbase.snapshot.region.concurrentTasks`).
+/// How many regions of each server one procedure flushes at the same time, as in HBase
+/// (`hbase.snapshot.region.concurrentTasks`).
 const REGIONS_PER_SERVER: usize = 3;
 
 /// Runs one future for each region of a table, a few at the same time. The outputs are in the order
 /// of the futures.
 ///
+/// Each future comes with the server of its region. Each server has its own limit: under a common
+/// one, the regions of a slow server would delay all others. Futures without a server read files,
+/// or wait until their region is open; they share another limit.
+///
 /// # Errors
 /// The first error. Unfinished futures are dropped then.
 async fn for_regions<T>(
     context: &Context,
-    futures: Vec<impl Future<Output = Result<T, JavaException>>>,
+    futures: Vec<(Option<ServerName>, impl Future<Output = Result<T, JavaException>>)>,
 ) -> Result<Vec<T>, JavaException> {
-    let at_once = REGIONS_PER_SERVER * context.servers.count().max(1);
-    stream::iter(futures).buffered(at_once).try_collect().await
+    let mut groups: BTreeMap<Option<ServerName>, Vec<_>> = BTreeMap::new();
+    for (at, (server, future)) in futures.into_iter().enumerate() {
+        let numbered = async move { Ok::<(usize, T), JavaException>((at, future.await?)) };
+        groups.entry(server).or_default().push(numbered);
+    }
+    let mut streams = Vec::with_capacity(groups.len());
+    for (server, futures) in groups {
+        let at_once = match server {
+            Some(_) => REGIONS_PER_SERVER,
+            None => REGIONS_PER_SERVER * context.servers.count().max(1),
+        };
+        streams.push(stream::iter(futures).buffer_unordered(at_once));
+    }
+    let mut outputs: Vec<(usize, T)> = stream::select_all(streams).try_collect().await?;
+    outputs.sort_unstable_by_key(|(at, _)| *at);
+    Ok(outputs.into_iter().map(|(_, output)| output).collect())
 }
 
 /// The result of [`Work::prepare`]. A journal entry that is marked as prepared but lacks it is

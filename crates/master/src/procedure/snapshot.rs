@@ -95,11 +95,17 @@ async fn regions_of(
         context.assignment.regions_of(&table.name).into_iter().map(|(region, _)| region).collect();
     let mut regions = match is_enabled {
         true => {
-            let open = infos.into_iter().map(|region| open_region(context, table, region, kind));
+            let open = infos.into_iter().map(|region| {
+                let server = match context.assignment.state(&region) {
+                    Some(RegionState::Open(server)) => Some(server),
+                    _ => None,
+                };
+                (server, open_region(context, table, region, kind))
+            });
             for_regions(context, open.collect()).await?
         }
         false => {
-            let closed = infos.into_iter().map(|region| closed_region(context, table, region));
+            let closed = infos.into_iter().map(|region| (None, closed_region(context, table, region)));
             for_regions(context, closed.collect()).await?
         }
     };

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use base::testing::env;
 use bytes::Bytes;
+use cell::mutation::Mutation;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
-use fs::FilePath;
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
+use fs::{FilePath, FileSystem};
 use proto::exception::{Answer, class};
 use wire::service::MasterService;
 
@@ -518,6 +520,47 @@ fn a_restore_completes_although_the_snapshot_was_deleted_after_its_first_change(
     });
 }
 
+/// Creates the table with regions whose first rows are `a`, `b`, and so on.
+async fn create_regions(cluster: &Cluster, count: u8) {
+    let request = proto::CreateTableRequest {
+        table_schema: (&table()).into(),
+        split_keys: (1..count).map(|at| vec![b'a' + at].into()).collect(),
+        ..proto::CreateTableRequest::default()
+    };
+    cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
+}
+
+#[test]
+fn a_slow_server_delays_no_flush_of_another_server() {
+    const REGIONS: u8 = 12;
+    run(async {
+        let env = env(1);
+        let disk: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let slow = Faulty::new(disk.clone(), Plan::new(env.clock.clone()));
+        let cluster = Cluster::start_with_processes(&env, Arc::new(slow.clone())).await.unwrap();
+        create_regions(&cluster, REGIONS).await;
+        for at in 0..REGIONS - 1 {
+            cluster.put(&name(), &char::from(b'a' + at).to_string(), "f", "1").await;
+        }
+        let fast = cluster.add_server_with_access(4, disk).await;
+        let assignment = &cluster.master.context().assignment;
+        let (last, _) = assignment.regions_of(&name()).pop().unwrap();
+        assignment.move_to(&last, fast.name()).await.unwrap();
+        let region = fast.regions().all().into_iter().find(|region| region.info() == &last).unwrap();
+        let cell = KeyValue::new(b"z", b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"1");
+        region.batch_atomic(vec![Mutation::put("z", vec![cell])]).await.unwrap();
+        let delay = Fault::Delay(Duration::from_secs(5));
+        slow.add(Rule::new(delay).on(Operation::Create).at("/.tmp/f"));
+        let request = proto::FlushTableRequest { table_name: (&name()).into(), ..Default::default() };
+        let id = cluster.master.flush_table(request).await.unwrap().proc_id;
+        env.clock.sleep(Duration::from_secs(1)).await;
+        assert_eq!(slow.faults(), 3, "three regions are flushed at the same time");
+        assert_eq!(region.metrics().memstore_data_bytes, 0, "the last region was flushed");
+        cluster.wait(id).await.unwrap();
+        assert!(slow.faults() >= u64::from(REGIONS - 1));
+    });
+}
+
 #[test]
 fn regions_are_flushed_several_at_a_time() {
     const REGIONS: u8 = 12;
@@ -525,12 +568,7 @@ fn regions_are_flushed_several_at_a_time() {
         let env = env(1);
         let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env.clock.clone()));
         let cluster = Cluster::start(&env, Arc::new(faulty.clone())).await.unwrap();
-        let request = proto::CreateTableRequest {
-            table_schema: (&table()).into(),
-            split_keys: (1..REGIONS).map(|at| vec![b'a' + at].into()).collect(),
-            ..proto::CreateTableRequest::default()
-        };
-        cluster.wait(cluster.master.create_table(request).await.unwrap().proc_id).await.unwrap();
+        create_regions(&cluster, REGIONS).await;
         // Each flush takes at least a second.
         let delay = Fault::Delay(Duration::from_secs(1));
         faulty.add(Rule::new(delay).on(Operation::Create).at("/.tmp/f"));

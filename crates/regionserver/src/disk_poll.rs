@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use base::env::TaskClass;
 use fs::space::Level;
+use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
 use crate::server::RegionServer;
@@ -56,8 +57,18 @@ impl PollFailure {
 #[derive(Default)]
 struct PollState {
     polled_at: Duration,
+    // When the last attempt to free space began, and its task.
     freed_at: Option<Duration>,
+    freeing: Option<JoinHandle<()>>,
     level: Option<Level>,
+}
+
+impl PollState {
+    /// Whether to begin another attempt to free space.
+    fn is_attempt_due(&self, now: Duration) -> bool {
+        let has_ended = self.freeing.as_ref().is_none_or(JoinHandle::is_finished);
+        has_ended && self.freed_at.is_none_or(|at| now >= at + FREE_SPACE_PERIOD)
+    }
 }
 
 impl RegionServer {
@@ -74,7 +85,7 @@ impl RegionServer {
         });
     }
 
-    async fn check_disk(&self, state: &mut PollState) {
+    async fn check_disk(self: &Arc<Self>, state: &mut PollState) {
         let (now, space) = (self.env().clock.monotonic(), &self.disk().space);
         let period = match state.level {
             None => Duration::ZERO,
@@ -92,9 +103,12 @@ impl RegionServer {
         }));
         self.report_level(state, space.level());
         match space.level() {
-            Level::Refusing if state.freed_at.is_none_or(|at| now >= at + FREE_SPACE_PERIOD) => {
+            Level::Refusing if state.is_attempt_due(now) => {
                 state.freed_at = Some(now);
-                self.free_disk_space().await;
+                let server = self.clone();
+                // In a task: on HDFS, a roll may wait a minute for DataNodes.
+                let freeing = async move { server.free_disk_space().await };
+                state.freeing = Some(self.env().spawn(TaskClass::Service, freeing));
             }
             Level::Enough | Level::Low => self.refill_reserve().await,
             Level::Refusing | Level::Lost => {}

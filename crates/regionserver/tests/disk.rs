@@ -54,6 +54,27 @@ fn a_full_disk_refuses_data_and_accepts_deletes() {
     });
 }
 
+/// On HDFS, a roll waits a minute if no DataNode answers.
+#[test]
+fn a_roll_on_a_full_disk_does_not_delay_the_polls() {
+    run(async {
+        let world = World::begin().await;
+        let value = vec![7; 2 << 20];
+        let cell = KeyValue::new(b"a", b"f", b"q", cell::LATEST_TIMESTAMP, CellType::Put, &value);
+        write(&world, Mutation::put("a", vec![cell])).await.unwrap();
+        let rolls = world.faulty.calls(Operation::Create);
+        let delay = Fault::Delay(20 * DETECTED_WITHIN);
+        world.faulty.add(Rule::new(delay).on(Operation::Create).at("WALs/"));
+        world.faulty.set_capacity(Some(world.faulty.used() + 2_000));
+        world.env.clock.sleep(DETECTED_WITHIN).await;
+        write(&world, put("b")).await.unwrap_err();
+        assert!(world.faulty.calls(Operation::Create) > rolls, "a roll waits");
+        world.faulty.set_capacity(Some(1 << 40));
+        world.env.clock.sleep(DETECTED_WITHIN).await;
+        write(&world, put("b")).await.unwrap();
+    });
+}
+
 #[test]
 fn a_lost_directory_refuses_all_writes_and_is_reported() {
     run(async {

@@ -132,6 +132,8 @@ pub(crate) struct EntryScanner {
     stop: u64,
     // All bytes before this offset were durable, according to the log or the caller.
     durable: u64,
+    // Why HBase's trailer could not be read. Then the end of the log is an error.
+    unread_trailer: Option<Error>,
 }
 
 impl EntryScanner {
@@ -158,9 +160,14 @@ impl EntryScanner {
                 return Err(Error::Unsupported { file: window.path().clone(), what });
             }
         };
-        let mut scanner = EntryScanner { window, format, at, stop: file_len, durable: 0 };
+        let mut scanner =
+            EntryScanner { window, format, at, stop: file_len, durable: 0, unread_trailer: None };
         if !matches!(scanner.format, Some(LogFormat::Checked { .. })) {
-            scanner.stop = scanner.stop_before_trailer().await?;
+            match scanner.stop_before_trailer().await {
+                Ok(stop) => scanner.stop = stop,
+                // The last block of the file may be lost, and the entries in the others are not.
+                Err(error) => scanner.unread_trailer = Some(error),
+            }
         }
         Ok(scanner)
     }
@@ -217,6 +224,7 @@ impl EntryScanner {
         dictionaries: &mut Dictionaries,
     ) -> Result<std::result::Result<Entry, Tail>> {
         if self.at >= self.stop {
+            self.check_trailer()?;
             return Ok(Err(self.stop_tail()));
         }
         match dictionaries.read(&mut self.window, self.at).await {
@@ -228,7 +236,10 @@ impl EntryScanner {
             Err(Fault::Fs(error)) => Err(error.into()),
             Err(fault) => match self.classify_end(fault).await? {
                 Err(what) => Err(self.damaged(what)),
-                Ok(ending) => Ok(Err(Tail { end: self.at, ending })),
+                Ok(ending) => {
+                    self.check_trailer()?;
+                    Ok(Err(Tail { end: self.at, ending }))
+                }
             },
         }
     }
@@ -359,6 +370,7 @@ impl EntryScanner {
 
     // Accepts the end, unless later bytes are known to have been durable.
     async fn end(&mut self, ending: Ending) -> Result<ScanStep> {
+        self.check_trailer()?;
         if let Some(LogFormat::Checked { salt, .. }) = self.format {
             let stated = search(&mut self.window, salt, self.at).await?;
             self.expect_durable(stated);
@@ -371,6 +383,11 @@ impl EntryScanner {
             return Err(self.damaged(what));
         }
         Ok(ScanStep::End(Tail { end: self.at, ending }))
+    }
+
+    // Fails if the trailer, without which no end is certain, could not be read.
+    fn check_trailer(&self) -> Result<()> {
+        self.unread_trailer.clone().map_or(Ok(()), Err)
     }
 
     fn damaged(&self, what: &'static str) -> Error {

@@ -260,3 +260,58 @@ async fn a_scan_reads_each_entry_once() {
     // Each read has two entries, of 100 kB each. The header is read twice.
     assert!(faulty.calls(Operation::Read) <= 2 + bytes.div_ceil(200_000) + 1, "{bytes} bytes");
 }
+
+/// The sequence ids of a region's entries.
+async fn seq_ids_of(fs: Arc<dyn FileSystem>, index: &Arc<LogIndex>, region: &str) -> Vec<u64> {
+    let mut reader = recovery::read_region(fs, index.clone(), region);
+    let mut found = Vec::new();
+    while let Some(entry) = reader.next().await.unwrap() {
+        found.push(entry.key.seq_id);
+    }
+    found
+}
+
+/// A log of HBase is read from its trailer, which may be in another block than the entries. `opens`
+/// is how often a scan opens this log.
+async fn recovered_without_a_trailer(whole: &'static [u8], opens: u64) {
+    let (env, memory, path) = (testing::env(7), MemoryFs::new(), FilePath::new("WALs/s/log"));
+    memory.put(&path, whole);
+    let (entries, tail) = read_all(&memory, &path).await.unwrap();
+    let (start, end) = (entries[0].offset as usize, tail.end as usize);
+    // A short log is read as a whole with its header.
+    let long = [&whole[..start], &whole[start..end].repeat(80)[..], &whole[end..]].concat();
+    memory.put(&path, long);
+    let paths = std::slice::from_ref(&path);
+    let (_, tail) = read_all(&memory, &path).await.unwrap();
+    let intact = Arc::new(recovery::scan(&memory, paths).await.unwrap());
+    // An open reads the header, then the trailer. A rule does not count the faults of earlier ones.
+    let failing = |opens: u64| {
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        for open in 1..=opens {
+            faulty.add(Rule::new(Fault::Fail).on(Operation::Read).after(open).times(1));
+        }
+        faulty
+    };
+    let refused = recovery::scan_past_damage(&failing(opens), paths).await.map(drop);
+    assert!(matches!(refused, Err(Error::Fs(_))), "{refused:?}");
+    let faulty = failing(opens);
+    let index = Arc::new(recovery::scan_past_failed_reads(&faulty, paths).await.unwrap());
+    assert_eq!(faulty.faults(), opens);
+    let [damage] = index.damaged_parts() else { panic!("{:?}", index.damaged_parts()) };
+    assert_eq!((damage.offset, damage.resumed_at), (tail.end, None));
+    assert!(intact.regions().count() > 0 && intact.regions().count() == index.regions().count());
+    for (region, _) in intact.regions() {
+        let expected = seq_ids_of(Arc::new(memory.clone()), &intact, region).await;
+        assert_eq!(seq_ids_of(Arc::new(failing(1)), &index, region).await, expected, "{region}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_plain_log_is_recovered_without_its_trailer() {
+    recovered_without_a_trailer(include_bytes!("vectors/wal-plain.wal"), 2).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compressed_log_is_recovered_without_its_trailer() {
+    recovered_without_a_trailer(include_bytes!("vectors/wal-dict-compressed.wal"), 3).await;
+}

@@ -105,6 +105,7 @@ async fn regions_of(
             for_regions(context, open.collect()).await?
         }
         false => {
+            infos.iter().try_for_each(|region| check_edits_in_files(context, region))?;
             let closed = infos.into_iter().map(|region| (None, closed_region(context, table, region)));
             for_regions(context, closed.collect()).await?
         }
@@ -114,6 +115,21 @@ async fn regions_of(
         regions.push(closed_region(context, table, parent).await?);
     }
     Ok(regions)
+}
+
+/// Checks that no edits of a closed region are only in the logs of a dead server: the region could
+/// not be opened before its table was disabled. The snapshot would lack these edits, perhaps of
+/// some families only.
+///
+/// # Errors
+/// A final `IOException`: no other procedure can open the region while this one waits.
+fn check_edits_in_files(context: &Context, region: &RegionInfo) -> Result<(), JavaException> {
+    if !context.recoveries.is_needed_by(region) {
+        return Ok(());
+    }
+    let name = region.encoded_name();
+    let message = format!("region {name} may have edits that are only in logs: enable the table first");
+    Err(JavaException { do_not_retry: true, ..JavaException::io(message) })
 }
 
 /// Whether an earlier attempt of this procedure has written the snapshot.

@@ -402,25 +402,42 @@ fn a_region_with_edits_only_in_a_damaged_log_is_not_split() {
     });
 }
 
+/// A disabled table and its region, with a snapshot `s` and a later edit that is only in the log of
+/// a dead server. The region cannot be opened on the live server, because a file is damaged.
+async fn disabled_table_with_edits_in_logs() -> (Cluster, RegionInfo, Arc<RegionServer>) {
+    let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+    let region = create_table(&cluster).await;
+    cluster.put(&region.table, "a", "f", "kept").await;
+    cluster.wait(snapshots::take(&cluster, "s", &region.table).await.unwrap()).await.unwrap();
+    cluster.put(&region.table, "b", "f", "reverted").await;
+    let server = cluster.add_server(4).await;
+    let damaged = cluster.root.family_dir(&region, b"f").join("0123456789abcdef0123456789abcdef");
+    let mut writer = cluster.fs.create(&damaged, AccessPattern::Data).await.unwrap();
+    writer.append(Bytes::from_static(b"no store file")).await.unwrap();
+    writer.close().await.unwrap();
+    cluster.master.expire(cluster.server.name(), "test").await;
+    while cluster.master.context().assignment.state(&region) != Some(RegionState::FailedOpen) {
+        cluster.env.clock.sleep(Duration::from_millis(5)).await;
+    }
+    alter::disable(&cluster).await;
+    (cluster, region, server)
+}
+
+#[test]
+fn a_snapshot_of_a_disabled_table_does_not_lack_edits_that_are_only_in_logs() {
+    run(async {
+        let (cluster, region, _) = disabled_table_with_edits_in_logs().await;
+        let id = snapshots::take(&cluster, "later", &region.table).await.unwrap();
+        let refused = cluster.wait(id).await.unwrap_err();
+        assert!(refused.message.contains("only in logs"), "{refused}");
+    });
+}
+
 #[test]
 fn a_restored_region_gets_no_edits_that_were_only_in_the_logs_of_a_dead_server() {
     run(async {
-        let cluster = Cluster::start_with_processes(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
-        let region = create_table(&cluster).await;
-        cluster.put(&region.table, "a", "f", "kept").await;
-        cluster.wait(snapshots::take(&cluster, "s", &region.table).await.unwrap()).await.unwrap();
-        cluster.put(&region.table, "b", "f", "reverted").await;
-        let server = cluster.add_server(4).await;
-        let damaged = cluster.root.family_dir(&region, b"f").join("0123456789abcdef0123456789abcdef");
-        let mut writer = cluster.fs.create(&damaged, AccessPattern::Data).await.unwrap();
-        writer.append(Bytes::from_static(b"no store file")).await.unwrap();
-        writer.close().await.unwrap();
-        cluster.master.expire(cluster.server.name(), "test").await;
+        let (cluster, region, server) = disabled_table_with_edits_in_logs().await;
         let context = cluster.master.context();
-        while context.assignment.state(&region) != Some(RegionState::FailedOpen) {
-            cluster.env.clock.sleep(Duration::from_millis(5)).await;
-        }
-        alter::disable(&cluster).await;
         cluster.wait(snapshots::restore(&cluster, "s", &region.table).await.unwrap()).await.unwrap();
         alter::enable(&cluster).await;
         let opened = server.regions().get(&region.encoded_name()).expect("it is open");

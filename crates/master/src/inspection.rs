@@ -14,8 +14,6 @@ use wire::meta::MetaRow;
 
 use crate::integrity::{Fault, faults_of};
 use crate::master::Master;
-use crate::procedure::Subject;
-use crate::procedure::executor::Progress;
 use crate::tables::file_exception;
 
 /// Inspects the regions of all tables and stores the faults in
@@ -27,7 +25,7 @@ pub(crate) async fn inspect_regions(master: &Master) {
 }
 
 async fn inspect(master: &Master) -> Answer<()> {
-    let mut busy = busy_tables(master);
+    let mut busy = master.procedures().busy_tables();
     let context = master.context();
     let content = context.meta.read_all().await?;
     let mut rows: HashMap<&TableName, Vec<&MetaRow>> = HashMap::new();
@@ -66,7 +64,7 @@ async fn inspect(master: &Master) -> Answer<()> {
             faults.push(Fault::UnknownTable(table));
         }
     }
-    busy.extend(busy_tables(master));
+    busy.extend(master.procedures().busy_tables());
     context.integrity.replace(faults, |table| busy.contains(table));
     Ok(())
 }
@@ -88,17 +86,6 @@ fn disagreements(table: &TableName, rows: &[&MetaRow], dirs: &[String]) -> Vec<F
         unknown.into_iter().map(|dir| Fault::UnknownDirectory(table.clone(), dir.to_string(), false)),
     );
     faults
-}
-
-fn busy_tables(master: &Master) -> HashSet<TableName> {
-    let running = master.procedures().list().into_iter();
-    running
-        .filter(|(_, status)| status.progress == Progress::Running)
-        .filter_map(|(_, status)| match status.work.subject() {
-            Subject::Table(table) => Some(table.clone()),
-            Subject::Namespace(_) | Subject::Server(_) => None,
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Balances the regions over the servers, periodically and soon after servers come or go.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use base::env::TaskClass;
 use cell::region::{RegionInfo, ServerName};
-use cell::schema::TableName;
 use proto::exception::JavaException;
 use tracing::{info, warn};
 
@@ -15,8 +14,8 @@ use super::RunningGuard;
 use crate::assignment::RegionState;
 use crate::balancer::{Move, plan};
 use crate::master::Master;
+use crate::procedure::Work;
 use crate::procedure::executor::Progress;
-use crate::procedure::{Subject, Work};
 
 /// The pause between two checks whether servers came or went.
 const CHECK_PERIOD: Duration = Duration::from_secs(5);
@@ -119,8 +118,9 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
 /// Makes some of the moves of a run.
 async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) {
     let mut submitted = Vec::with_capacity(moves.len());
-    // A server may have been decommissioned since the moves were planned.
-    let (available, busy) = (master.context().servers.available(), busy_tables(master));
+    // A server may have been decommissioned since the moves were planned. A move of a busy table
+    // would wait for the table's procedure, and the run for the move.
+    let (available, busy) = (master.context().servers.available(), master.procedures().busy_tables());
     let is_possible = |one: &&Move| available.contains(&one.to) && !busy.contains(&one.region.table);
     for one in moves.iter().filter(is_possible) {
         match submit(master, one).await {
@@ -142,17 +142,6 @@ async fn move_regions(master: &Master, moves: &[Move], balanced: &mut Balanced) 
             balanced.has_failed = true;
         }
     }
-}
-
-/// The tables that procedures are changing. A move would wait for them, and the run for the move.
-fn busy_tables(master: &Master) -> HashSet<TableName> {
-    let procedures = master.procedures().list().into_iter();
-    let running = procedures.filter(|(_, status)| status.progress == Progress::Running);
-    let tables = running.filter_map(|(_, status)| match status.work.subject() {
-        Subject::Table(table) => Some(table.clone()),
-        Subject::Namespace(_) | Subject::Server(_) => None,
-    });
-    tables.collect()
 }
 
 /// For each region, by encoded name, the share of its bytes on the host of the server that reported

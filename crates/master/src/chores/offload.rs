@@ -13,7 +13,6 @@ use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::master::Master;
 use crate::procedure::Work;
-use crate::procedure::executor::Progress;
 
 /// Begins to move the regions that the servers have now.
 pub(super) async fn run(master: &Master) {
@@ -56,11 +55,8 @@ async fn offload(master: &Master, server: &ServerName) {
 
 /// The encoded names of the regions that procedures move.
 fn moving_regions(master: &Master) -> HashSet<String> {
-    let procedures = master.procedures().list().into_iter();
-    let running = procedures.filter(|(_, status)| status.progress == Progress::Running);
-    let moves = running.filter_map(|(_, status)| match status.work {
+    master.procedures().select_running(|work| match work {
         Work::MoveRegion(region, _) => Some(region.encoded_name()),
         _ => None,
-    });
-    moves.collect()
+    })
 }

@@ -15,7 +15,7 @@
 //!   also when another master has become active.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -261,9 +261,20 @@ impl Executor {
     /// Whether a procedure is running that `is_wanted` selects.
     pub fn is_running(&self, is_wanted: impl Fn(&Work) -> bool) -> bool {
         let state = self.lock();
-        state.procedures.values().any(|tracked| {
-            let status = tracked.status.borrow();
-            status.progress == Progress::Running && is_wanted(&status.work)
+        state.running().any(|status| is_wanted(&status.work))
+    }
+
+    /// What `select` returns for the running procedures, without copying their work.
+    pub fn select_running<T, C: FromIterator<T>>(&self, select: impl Fn(&Work) -> Option<T>) -> C {
+        let state = self.lock();
+        state.running().filter_map(|status| select(&status.work)).collect()
+    }
+
+    /// The tables with running procedures, also those that wait for others.
+    pub fn busy_tables(&self) -> HashSet<TableName> {
+        self.select_running(|work| match work.subject() {
+            Subject::Table(table) => Some(table.clone()),
+            Subject::Namespace(_) | Subject::Server(_) => None,
         })
     }
 
@@ -648,6 +659,12 @@ impl TrackedProcedure {
 }
 
 impl State {
+    /// The statuses of the running procedures.
+    fn running(&self) -> impl Iterator<Item = watch::Ref<'_, ProcedureStatus>> {
+        let statuses = self.procedures.values().map(|tracked| tracked.status.borrow());
+        statuses.filter(|status| status.progress == Progress::Running)
+    }
+
     /// Forgets expired outcomes. Returns the ids of those that are in the journal.
     fn remove_expired(&mut self, now: Duration) -> Vec<u64> {
         let mut journaled = Vec::new();

@@ -244,9 +244,8 @@ impl Assignment {
     /// cannot be recorded.
     pub(crate) async fn begin_open_or_retry_later(self: &Arc<Self>, regions: &[RegionInfo]) {
         if let Err(error) = self.begin_open(regions).await {
-            let closed = |region: &&RegionInfo| self.state(region) == Some(RegionState::Closed);
-            let closed: Vec<RegionInfo> = regions.iter().filter(closed).cloned().collect();
-            self.set_failed(&closed, &error.to_string(), false);
+            let is_closed = |state: &RegionState| *state == RegionState::Closed;
+            self.set_failed(regions, &error.to_string(), false, is_closed);
         }
     }
 

@@ -114,16 +114,28 @@ impl Assignment {
         }
     }
 
-    /// Records that regions could not be opened, and why.
-    pub(crate) fn set_failed(&self, regions: &[RegionInfo], reason: &str, is_damage: bool) {
+    /// Records that regions could not be opened, and why. Regions whose states `is_expected` rejects
+    /// stay unchanged: for example, the server that reports the failure may have died meanwhile,
+    /// and then its recovery opens them.
+    pub(crate) fn set_failed(
+        &self,
+        regions: &[RegionInfo],
+        reason: &str,
+        is_damage: bool,
+        is_expected: impl Fn(&RegionState) -> bool,
+    ) {
+        let now = self.env.clock.monotonic();
         let mut states = self.lock();
         for region in regions {
-            if let Some(tracked) = states.get_mut(&region.encoded_name()) {
+            if let Some(tracked) = states.get_mut(&region.encoded_name())
+                && is_expected(&tracked.state)
+            {
                 tracked.add_failure(reason, is_damage);
+                self.enter(tracked, &RegionState::FailedOpen, now);
             }
         }
         drop(states);
-        self.set_states(regions, &RegionState::FailedOpen);
+        self.changed.notify_waiters();
     }
 
     /// Why the last attempt to open a region failed. `None` if the region is open or closed.
@@ -146,5 +158,82 @@ impl Assignment {
             ))
         });
         failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::env::Env;
+    use base::testing::env;
+    use fs::memory::MemoryFs;
+    use fs::{FilePath, FileSystem};
+    use layout::RootDir;
+    use wire::service::{AdminService, ClientService};
+    use zk::memory::MemoryCoordinator;
+    use zk::names::Names;
+
+    use super::*;
+    use crate::assignment::AssignmentParts;
+    use crate::connections::Connections;
+    use crate::instruments::MasterInstruments;
+    use crate::integrity::Integrity;
+    use crate::location::MetaLocation;
+    use crate::meta::MetaTable;
+    use crate::procedure::journal::Journal;
+    use crate::recoveries::Recoveries;
+    use crate::servers::Servers;
+    use crate::store::MasterStore;
+
+    struct NoConnections;
+
+    impl Connections for NoConnections {
+        fn admin(&self, _: &ServerName) -> Arc<dyn AdminService> {
+            panic!("no server is called")
+        }
+
+        fn client(&self, _: &ServerName) -> Arc<dyn ClientService> {
+            panic!("no server is called")
+        }
+    }
+
+    fn server() -> ServerName {
+        ServerName { host: "h".into(), port: 1, start_code: 2 }
+    }
+
+    /// An assignment without regions and servers.
+    async fn assignment(env: &Env) -> Arc<Assignment> {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let root = RootDir::new(FilePath::root());
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store =
+            MasterStore::open(env, &fs, &root, &server(), &[], Default::default(), on_fatal).await.unwrap();
+        let (coordinator, names) = (MemoryCoordinator::new(env), Names::below("/hbase"));
+        let location = MetaLocation::new(env.clone(), coordinator, names, "master:1".into(), None);
+        let (connections, integrity) = (Arc::new(NoConnections), Arc::new(Integrity::default()));
+        Assignment::new(AssignmentParts {
+            env: env.clone(),
+            servers: Arc::new(Servers::default()),
+            connections: connections.clone(),
+            meta: Arc::new(MetaTable::new(Arc::new(location), connections, integrity, 1)),
+            recoveries: Arc::new(Recoveries::new(Arc::new(Journal::new(store.region().clone())))),
+            active_since_ms: 1,
+            instruments: MasterInstruments::begin(env.clock.monotonic()).assignment.clone(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_changes_only_known_regions_in_the_expected_state() {
+        let assignment = assignment(&env(1)).await;
+        let region = |id| RegionInfo::new(TableName::parse("t").unwrap(), "".into(), "".into(), id);
+        let regions = [region(1), region(2)];
+        assignment.add_from_meta(regions[0].clone());
+        let opening = RegionState::Opening(server());
+        assignment.set_failed(&regions, "late", false, |state| *state == opening);
+        assert_eq!(assignment.state(&regions[0]), Some(RegionState::Closed));
+        assert_eq!(assignment.failure(&regions[0]), None);
+        assignment.set_failed(&regions, "no file", false, |state| *state == RegionState::Closed);
+        assert_eq!(assignment.state(&regions[0]), Some(RegionState::FailedOpen));
+        assert_eq!(assignment.failure(&regions[0]).unwrap().attempts, 1);
+        assert_eq!(assignment.state(&regions[1]), None, "it was deleted meanwhile");
     }
 }

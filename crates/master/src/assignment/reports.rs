@@ -60,12 +60,9 @@ impl Assignment {
             }
             TransitionCode::FailedOpen => {
                 self.meta.set_state(&regions, MetaRegionState::FailedOpen).await?;
-                let failed: Vec<RegionInfo> = expected
-                    .iter()
-                    .filter(|expected| self.state(&expected.region).as_ref() == Some(&expected.before))
-                    .map(|expected| expected.region.clone())
-                    .collect();
-                self.set_failed(&failed, report.failure, report.is_damage);
+                let opening = RegionState::Opening((*server).clone());
+                let is_expected = |state: &RegionState| *state == opening;
+                self.set_failed(&regions, report.failure, report.is_damage, is_expected);
             }
             other => {
                 return Err(JavaException::unsupported(format!("region transition {}", other.as_str_name())));

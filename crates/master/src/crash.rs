@@ -120,18 +120,13 @@ impl Master {
     /// Counts a server as dead, and starts its recovery. Does nothing if it is dead already.
     pub async fn expire(&self, server: &ServerName, why: &str) {
         let context = self.context();
-        if !context.servers.is_live(server) {
-            context.servers.remove(server);
-            return;
-        }
         let is_stopping = context.servers.is_shutting_down();
         // If the process is the only server, its next run replays its logs.
         let is_recovered = !is_stopping && self.known_servers().is_some();
-        if is_recovered {
-            context.recoveries.announce(server);
-        }
-        if !context.servers.remove(server) {
-            return; // Another task has counted it as dead meanwhile, and recovers it.
+        let remove = || context.servers.remove(server);
+        let was_live = if is_recovered { context.recoveries.announce_if(server, remove) } else { remove() };
+        if !was_live {
+            return; // It counted as dead before, or another task recovers it.
         }
         context.connections.forget(server);
         if is_stopping {

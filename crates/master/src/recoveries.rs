@@ -41,12 +41,24 @@ impl Recoveries {
         Recoveries { journal, servers: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Announces the recovery of a server, before the server counts as dead. Without this, the
-    /// master could load `hbase:meta` after the server was declared dead and before the recovery is
-    /// in the journal. It would then treat the server's regions as closed, and open them without
-    /// the edits that are only in the logs.
-    pub(crate) fn announce(&self, server: &ServerName) {
-        self.lock().entry(server.clone()).or_default();
+    /// Counts a server as dead by calling `remove`, which returns whether it was live, and announces
+    /// its recovery then. Returns what `remove` returned; if true, the caller begins the recovery.
+    ///
+    /// No reader sees the server dead without the announcement. Otherwise the master could load
+    /// `hbase:meta` after the server was declared dead and before the recovery is in the journal.
+    /// It would then treat the server's regions as closed, and open them without the edits that are
+    /// only in the logs. And of two tasks that find the server dead, only one announces the
+    /// recovery: the other one could do so after the recovery has ended, and nothing would end it
+    /// again.
+    ///
+    /// Lock order: this lock is acquired before those of the regions and of the servers.
+    pub fn announce_if(&self, server: &ServerName, remove: impl FnOnce() -> bool) -> bool {
+        let mut servers = self.lock();
+        let was_live = remove();
+        if was_live {
+            servers.entry(server.clone()).or_default();
+        }
+        was_live
     }
 
     /// Adds the recovery of a server, which runs as procedure `id`.

@@ -53,7 +53,8 @@ impl Assignment {
 
     /// The state of a region of a server that is not live: crashed if the server is being
     /// recovered. Otherwise closed, because nothing of the region is in logs. A recovery is
-    /// announced before its server counts as dead, and does not end before all regions are loaded.
+    /// announced in the step in which its server becomes dead, and does not end before all regions
+    /// are loaded.
     fn state_without_server(&self, recorded: &RegionState) -> RegionState {
         match recorded.server() {
             Some(server) if self.recoveries.is_recovering(server) => RegionState::Crashed(server.clone()),

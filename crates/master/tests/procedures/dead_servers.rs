@@ -16,6 +16,7 @@ use fs::memory::MemoryFs;
 use fs::{AccessPattern, SyncLevel};
 use master::Master;
 use master::assignment::RegionState;
+use master::recoveries::Recoveries;
 use proto::exception::class;
 use regionserver::RegionServer;
 use wire::service::{MasterService, RegionServerStatusService};
@@ -68,6 +69,22 @@ fn a_server_is_in_recovery_from_the_moment_at_which_it_counts_as_dead() {
         let expired = cluster.env.timeout(PATIENCE, master.expire(&server(1), "test")).await;
         assert!(expired.is_none(), "the recovery is not journaled");
         assert!(is_dead_and_in_recovery(&master, &server(1)));
+    });
+}
+
+/// As if two tasks found at the same time that the server is dead, and the recovery that the first
+/// one begins ended before the second one continues.
+#[test]
+fn only_one_of_two_tasks_that_find_a_server_dead_announces_its_recovery() {
+    run(async {
+        let (cluster, master) = cluster_with_live_server(1).await;
+        let servers = &master.context().servers;
+        let recoveries = Recoveries::new(Arc::new(cluster.journal()));
+        let first = recoveries.announce_if(&server(1), || servers.remove(&server(1)));
+        assert!(first && recoveries.is_recovering(&server(1)));
+        let after_its_end = Recoveries::new(Arc::new(cluster.journal()));
+        assert!(!after_its_end.announce_if(&server(1), || servers.remove(&server(1))));
+        assert!(after_its_end.list().is_empty(), "nothing would end this recovery");
     });
 }
 

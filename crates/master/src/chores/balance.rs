@@ -1,8 +1,8 @@
 //! Balances the regions over the servers, periodically and soon after servers come or go.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::env::TaskClass;
@@ -27,6 +27,28 @@ const CONCURRENT_MOVES: usize = 8;
 pub(crate) struct Balancer {
     // Two runs at the same time would plan the same moves.
     running: AtomicBool,
+    // Why the last run moved nothing; `None` if it could move regions, or had none to move.
+    obstacle: Mutex<Option<String>>,
+}
+
+impl Balancer {
+    /// Records the obstacle of a run, and logs it unless the run before had the same one: while
+    /// servers have no regions, a run begins every few seconds.
+    fn report(&self, obstacle: Option<&str>) {
+        if self.is_new(obstacle)
+            && let Some(obstacle) = obstacle
+        {
+            info!(obstacle, "regions are not balanced now");
+        }
+    }
+
+    /// Records the obstacle of a run. Returns whether it differs from that of the run before.
+    fn is_new(&self, obstacle: Option<&str>) -> bool {
+        let mut last = self.obstacle.lock().expect("no holder of this lock panics");
+        let is_new = last.as_deref() != obstacle;
+        *last = obstacle.map(str::to_string);
+        is_new
+    }
 }
 
 /// Starts the periodic runs.
@@ -69,8 +91,8 @@ fn obstacle(master: &Master) -> Option<String> {
     if let Some((server, _)) = context.recoveries.list().first() {
         return Some(format!("{server} is being recovered"));
     }
-    let moving = context.assignment.regions_in_transition().len();
-    (moving > 0).then(|| format!("{moving} regions are in transition"))
+    let is_moving = !context.assignment.regions_in_transition().is_empty();
+    is_moving.then(|| "regions are in transition".to_string())
 }
 
 /// The result of a run.
@@ -89,7 +111,7 @@ pub(crate) struct Balanced {
 pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
     let _running = RunningGuard::begin(&master.balancer().running)?;
     if let Some(obstacle) = obstacle(master) {
-        info!(obstacle, "regions are not balanced now");
+        master.balancer().report(Some(&obstacle));
         return None;
     }
     let context = master.context();
@@ -99,9 +121,16 @@ pub(crate) async fn run(master: &Master, is_dry: bool) -> Option<Balanced> {
     });
     let local_shares = local_shares(&context.servers.live());
     let local_share = |region: &RegionInfo| local_shares.get(&region.encoded_name()).copied().unwrap_or(0.0);
-    let moves = plan(open.collect(), &context.servers.available(), local_share);
+    let mut moves = plan(open.collect(), &context.servers.available(), local_share);
     let mut balanced = Balanced { planned: moves.len(), ..Balanced::default() };
-    if moves.is_empty() || is_dry {
+    if is_dry {
+        return Some(balanced);
+    }
+    let busy = master.procedures().busy_tables();
+    moves.retain(|one| !busy.contains(&one.region.table));
+    let is_blocked = moves.is_empty() && balanced.planned > 0;
+    master.balancer().report(is_blocked.then_some("procedures change the tables whose regions would move"));
+    if moves.is_empty() {
         return Some(balanced);
     }
     info!(moves = moves.len(), "balancing regions");
@@ -157,4 +186,17 @@ fn local_shares(servers: &[(ServerName, proto::ServerLoad)]) -> HashMap<String, 
 
 async fn submit(master: &Master, one: &Move) -> Result<u64, JavaException> {
     master.submit_checked(Work::MoveRegion(one.region.clone(), one.to.clone()), (0, 0)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_obstacle_is_logged_when_it_changes() {
+        let balancer = Balancer::default();
+        let obstacles = [None, Some("a"), Some("a"), Some("b"), Some("b"), None, None, Some("b")];
+        let logged = obstacles.map(|obstacle| balancer.is_new(obstacle) && obstacle.is_some());
+        assert_eq!(logged, [false, true, false, true, false, false, false, true]);
+    }
 }

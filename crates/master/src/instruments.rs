@@ -175,7 +175,7 @@ impl AssignmentInstruments {
                 failed: &self.merges_failed,
                 time: &self.merge_time,
             }),
-            Work::RegionTransition(_, RegionTransition::Reopen) | Work::MoveRegion(..) => {
+            Work::RegionTransition(_, RegionTransition::Reopen) | Work::MoveRegion { .. } => {
                 Some(OperationInstruments {
                     submitted: &self.moves,
                     failed: &self.moves_failed,

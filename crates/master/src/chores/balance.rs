@@ -185,7 +185,9 @@ fn local_shares(servers: &[(ServerName, proto::ServerLoad)]) -> HashMap<String, 
 }
 
 async fn submit(master: &Master, one: &Move) -> Result<u64, JavaException> {
-    master.submit_checked(Work::MoveRegion(one.region.clone(), one.to.clone()), (0, 0)).await
+    let (region, target) = (one.region.clone(), one.to.clone());
+    let work = Work::MoveRegion { region, source: Some(one.from.clone()), target };
+    master.submit_checked(work, (0, 0)).await
 }
 
 #[cfg(test)]

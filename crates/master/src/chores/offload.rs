@@ -46,7 +46,7 @@ async fn offload(master: &Master, server: &ServerName) {
         }
         let Some((count, target)) = targets.iter_mut().min() else { return };
         *count += 1;
-        let work = Work::MoveRegion(region, target.clone());
+        let work = Work::MoveRegion { region, source: Some(server.clone()), target: target.clone() };
         if let Err(error) = master.submit_checked(work, (0, 0)).await {
             warn!(%server, %error, "cannot move a region of a decommissioned server; retrying");
         }
@@ -56,7 +56,7 @@ async fn offload(master: &Master, server: &ServerName) {
 /// The encoded names of the regions that procedures move.
 fn moving_regions(master: &Master) -> HashSet<String> {
     master.procedures().select_running(|work| match work {
-        Work::MoveRegion(region, _) => Some(region.encoded_name()),
+        Work::MoveRegion { region, .. } => Some(region.encoded_name()),
         _ => None,
     })
 }

@@ -145,7 +145,16 @@ pub enum Work {
     /// Open, close or reopen a region.
     RegionTransition(RegionInfo, RegionTransition),
     /// Close a region and open it on another server.
-    MoveRegion(RegionInfo, ServerName),
+    MoveRegion {
+        /// The region.
+        region: RegionInfo,
+        /// The server that had the region when the move was planned. If another server has it when
+        /// the procedure begins, the procedure is refused: the plan is outdated. `None` for a move
+        /// from any server, which a client requested.
+        source: Option<ServerName>,
+        /// The server that gets it.
+        target: ServerName,
+    },
     /// Open the regions of a dead server elsewhere.
     ServerCrash {
         /// The server.
@@ -218,7 +227,7 @@ impl Work {
             Work::MergeRegions { parents, .. } => Subject::Table(&parents[0].table),
             Work::ServerCrash { server, .. } => Subject::Server(server),
             Work::RegionTransition(region, _)
-            | Work::MoveRegion(region, _)
+            | Work::MoveRegion { region, .. }
             | Work::CreateRegion(region)
             | Work::GcSplitParent(region)
             | Work::GcMergeParents(region) => Subject::Table(&region.table),
@@ -271,8 +280,8 @@ impl Work {
             Work::RegionTransition(region, transition) => {
                 region_transition::check(context, region, *transition)
             }
-            Work::MoveRegion(region, _) => {
-                region_transition::check(context, region, RegionTransition::Reopen)
+            Work::MoveRegion { region, source, .. } => {
+                region_transition::check_move(context, region, source.as_ref())
             }
             Work::ServerCrash { .. } => Ok(()),
             Work::GcSplitParent(parent) => gc_parents::check_split_parent(context, parent).await,
@@ -342,7 +351,7 @@ impl Work {
             Work::RegionTransition(region, transition) => {
                 region_transition::act(context, region, *transition).await
             }
-            Work::MoveRegion(region, target) => context.assignment.move_to(region, target).await,
+            Work::MoveRegion { region, target, .. } => context.assignment.move_to(region, target).await,
             Work::ServerCrash { server, regions, .. } => {
                 server_crash::act(context, server, prepared(regions)?).await
             }

@@ -60,7 +60,7 @@ impl Work {
             Work::MergeRegions { .. } => MERGE_REGIONS,
             // HBase has no procedure of this kind.
             Work::CreateRegion(_) => CREATE_REGION,
-            Work::RegionTransition(..) | Work::MoveRegion(..) => REGION_TRANSITION,
+            Work::RegionTransition(..) | Work::MoveRegion { .. } => REGION_TRANSITION,
             Work::ServerCrash { .. } => SERVER_CRASH,
             Work::GcSplitParent(_) => GC_SPLIT_PARENT,
             Work::GcMergeParents(_) => GC_MERGE_PARENTS,
@@ -130,6 +130,9 @@ struct StateData {
     // Whether a merge repairs overlapping regions.
     #[prost(bool, tag = "40")]
     repair: bool,
+    // The server that had a region when its move was planned. Older versions wrote none.
+    #[prost(message, optional, tag = "41")]
+    source: Option<proto::ServerName>,
 }
 
 /// The code of a move in the field `transition`, after those of `RegionTransition`.
@@ -242,10 +245,11 @@ impl StateData {
                 data.parents = vec![region.into()];
                 data.transition = transition.code();
             }
-            Work::MoveRegion(region, target) => {
+            Work::MoveRegion { region, source, target } => {
                 data.parents = vec![region.into()];
                 data.transition = MOVE;
                 data.server = Some(target.into());
+                data.source = source.as_ref().map(Into::into);
             }
             Work::ServerCrash { server, had_meta, regions } => {
                 data.server = Some(server.into());
@@ -325,7 +329,10 @@ impl StateData {
                 let (forcible, repair) = (self.forcible, self.repair);
                 Work::MergeRegions { parents: regions(&self.parents)?, forcible, repair }
             }
-            REGION_TRANSITION if self.transition == MOVE => Work::MoveRegion(self.parent()?, self.server()?),
+            REGION_TRANSITION if self.transition == MOVE => {
+                let source = self.source.as_ref().map(ServerName::try_from).transpose().map_err(text)?;
+                Work::MoveRegion { region: self.parent()?, source, target: self.server()? }
+            }
             REGION_TRANSITION => {
                 let transition =
                     RegionTransition::of_code(self.transition).ok_or("unknown transition code")?;
@@ -479,7 +486,8 @@ mod tests {
             Work::RegionTransition(region(), RegionTransition::Reopen),
             Work::GcSplitParent(region()),
             Work::GcMergeParents(region()),
-            Work::MoveRegion(region(), server()),
+            Work::MoveRegion { region: region(), source: None, target: server() },
+            Work::MoveRegion { region: region(), source: Some(server()), target: server() },
             Work::ServerCrash { server: server(), had_meta: true, regions: None },
         ]
     }
@@ -493,6 +501,14 @@ mod tests {
         let work = Work::ServerCrash { server: server(), had_meta: false, regions: Some(vec![region()]) };
         let record = Record { id: 1, work, prepared: true, submitted_ms: 5, nonce: (0, 0) };
         assert_eq!(Record::from_message(&record.to_message()).unwrap(), record);
+    }
+
+    #[test]
+    fn a_move_of_an_older_version_has_no_source() {
+        let work = |source| Work::MoveRegion { region: region(), source, target: server() };
+        let mut data = StateData::from_work(&work(Some(server())));
+        data.source = None;
+        assert_eq!(data.into_work(REGION_TRANSITION), Ok(work(None)));
     }
 
     #[test]

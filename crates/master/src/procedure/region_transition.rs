@@ -2,7 +2,7 @@
 //!
 //! Source: HBase `TransitRegionStateProcedure`.
 
-use cell::region::RegionInfo;
+use cell::region::{RegionInfo, ServerName};
 use proto::exception::{Answer, JavaException, class};
 use wire::meta::TableState;
 
@@ -53,6 +53,21 @@ pub(super) fn check(context: &Context, region: &RegionInfo, transition: RegionTr
         (RegionTransition::Unassign | RegionTransition::Reopen, _) => {
             Err(refusal::region_not_open(region, &state))
         }
+    }
+}
+
+/// Checks that a region to move is open, and on the server `source` if the move was planned for it.
+/// Another move may have ended since.
+pub(super) fn check_move(context: &Context, region: &RegionInfo, source: Option<&ServerName>) -> Answer<()> {
+    check(context, region, RegionTransition::Reopen)?;
+    match (context.assignment.state(region), source) {
+        (Some(RegionState::Open(server)), Some(source)) if server != *source => {
+            let encoded = region.encoded_name();
+            let message =
+                format!("region {encoded} is not moved: it is on {server}, and no longer on {source}");
+            Err(JavaException::do_not_retry(message))
+        }
+        _ => Ok(()),
     }
 }
 

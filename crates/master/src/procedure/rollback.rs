@@ -29,7 +29,7 @@ impl Work {
                 | Work::SplitRegion { .. }
                 | Work::MergeRegions { .. }
                 | Work::RegionTransition(..)
-                | Work::MoveRegion(..)
+                | Work::MoveRegion { .. }
                 | Work::ServerCrash { .. }
                 | Work::GcSplitParent(_)
                 | Work::GcMergeParents(_)
@@ -85,7 +85,7 @@ impl Work {
             | Work::MergeRegions { .. }
             | Work::RegionTransition(..)
             | Work::GcSplitParent(_)
-            | Work::MoveRegion(..)
+            | Work::MoveRegion { .. }
             | Work::GcMergeParents(_) => Ok(true),
         }
     }

@@ -35,7 +35,7 @@ pub(super) async fn move_region(
     };
     let other = servers.available().into_iter().find(|server| Some(server) != current.as_ref());
     if let (true, Some(target)) = (is_elsewhere, target.or(other)) {
-        submit_and_wait(master, Work::MoveRegion(region, target)).await?;
+        submit_and_wait(master, Work::MoveRegion { region, source: None, target }).await?;
     }
     Ok(proto::MoveRegionResponse {})
 }
@@ -81,7 +81,8 @@ pub(super) async fn recommission(
         let is_there =
             master.context().assignment.state(&region).is_some_and(|state| state.server() == Some(&server));
         if !is_there && master.context().servers.is_live(&server) {
-            master.submit_checked(Work::MoveRegion(region, server.clone()), (0, 0)).await?;
+            let work = Work::MoveRegion { region, source: None, target: server.clone() };
+            master.submit_checked(work, (0, 0)).await?;
         }
     }
     Ok(proto::RecommissionRegionServerResponse {})

@@ -11,7 +11,9 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
+use futures_util::future::join3;
 use master::assignment::RegionState;
+use master::balancer::plan;
 use master::procedure::Work;
 use wire::service::MasterService;
 
@@ -56,7 +58,7 @@ fn is_open_on(cluster: &Cluster, region: &RegionInfo, server: &ServerName) -> bo
 /// The number of moves that have begun.
 fn moves(cluster: &Cluster) -> usize {
     let procedures = cluster.master.procedures().list();
-    procedures.iter().filter(|(_, status)| matches!(status.work, Work::MoveRegion(..))).count()
+    procedures.iter().filter(|(_, status)| matches!(status.work, Work::MoveRegion { .. })).count()
 }
 
 #[test]
@@ -179,6 +181,35 @@ fn the_balancer_runs_once_at_a_time() {
         let (first, second) = tokio::join!(balance(&cluster), balance(&cluster));
         assert!(first.balancer_ran && !second.balancer_ran);
         assert_eq!((first.moves_executed, moves(&cluster)), (Some(2), 2));
+    });
+}
+
+/// The client's moves are journaled, and the balancer plans, before any move begins.
+#[test]
+fn a_move_that_was_planned_before_a_move_of_a_client_does_not_revert_it() {
+    run(async {
+        let (cluster, regions) = cluster_with_regions(2).await;
+        let added = [cluster.add_server(4).await, cluster.add_server(5).await];
+        wait_for_servers(&cluster, 3).await;
+        let context = cluster.master.context();
+        let open = context.assignment.all().into_iter().filter_map(|(region, state)| match state {
+            RegionState::Open(server) => Some((region, server)),
+            _ => None,
+        });
+        let moves = plan(open.collect(), &context.servers.available(), |_| 0.0);
+        let planned = moves.iter().find(|one| one.region.table == alter::name()).expect("one moves");
+        let other = added.iter().map(|server| server.name()).find(|name| **name != planned.to).unwrap();
+        let move_to_other = async |region: &RegionInfo| {
+            let request = proto::MoveRegionRequest {
+                region: wire::convert::region_specifier(region),
+                dest_server_name: Some(other.into()),
+            };
+            cluster.master.move_region(request).await.unwrap();
+        };
+        let (first, second) = (move_to_other(&regions[0]), move_to_other(&regions[1]));
+        let ((), (), balanced) = join3(first, second, balance(&cluster)).await;
+        assert!(balanced.moves_calculated > Some(0));
+        assert!(regions.iter().all(|region| is_open_on(&cluster, region, other)));
     });
 }
 

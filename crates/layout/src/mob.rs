@@ -36,6 +36,14 @@ const REGION_LEN: usize = 32;
 /// The end of the last day that a name can have, 9999-12-31, in milliseconds since the epoch.
 const LAST_MS: i64 = 2_932_897 * 24 * 3600 * 1000 - 1;
 
+/// The MOB files of a family, listed before they are archived.
+#[derive(Debug)]
+pub(crate) struct MobFamilyFiles {
+    /// The name of the family's directory.
+    dir: String,
+    names: Vec<String>,
+}
+
 /// The region whose directories hold the MOB files of a table. It is never online.
 pub fn pseudo_region(table: &TableName) -> RegionInfo {
     RegionInfo::new(table.clone(), START_KEY.into(), "".into(), 0)
@@ -220,16 +228,51 @@ impl RootDir {
     /// # Errors
     /// File system errors; another call can finish the move.
     pub async fn archive_mob_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        let families = self.list_mob_families(fs, table).await?;
+        self.archive_mob_families(fs, table, &families).await
+    }
+
+    /// Lists the MOB files of a table.
+    pub(crate) async fn list_mob_families(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+    ) -> Result<Vec<MobFamilyFiles>> {
+        let dir = self.mob_table_dir(table).join(&pseudo_region(table).encoded_name());
+        let mut families = Vec::new();
+        for entry in file::list(fs, &dir).await? {
+            if entry.is_dir {
+                let files = file::list(fs, &dir.join(&entry.name)).await?;
+                let names = files.into_iter().filter(|file| !file.is_dir).map(|file| file.name).collect();
+                families.push(MobFamilyFiles { dir: entry.name, names });
+            }
+        }
+        Ok(families)
+    }
+
+    /// Moves the listed MOB files of a table to the archive, and removes the directories of the
+    /// table. If other files are there, they may be those of the next table of this name, so they
+    /// stay, and this is an error.
+    pub(crate) async fn archive_mob_families(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        families: &[MobFamilyFiles],
+    ) -> Result<()> {
         let dir = self.mob_table_dir(table);
         if fs.stat(&dir).await?.is_none() {
             return Ok(());
         }
         let archive = self.archive_region_dir(table, &pseudo_region(table).encoded_name());
         let region_dir = dir.join(&pseudo_region(table).encoded_name());
-        for family in file::list(fs, &region_dir).await?.into_iter().filter(|entry| entry.is_dir) {
-            move_all(fs, &region_dir.join(&family.name), &archive.join(&family.name)).await?;
+        for family in families {
+            let from = region_dir.join(&family.dir);
+            let names: Vec<&str> = family.names.iter().map(String::as_str).collect();
+            move_files(fs, &from, &archive.join(&family.dir), &names).await?;
+            fs.delete_empty_dir(&from).await?;
         }
-        fs.delete(&dir).await?;
+        fs.delete_empty_dir(&region_dir).await?;
+        fs.delete_empty_dir(&dir).await?;
         Ok(fs.sync_dir(&dir.parent()).await?)
     }
 

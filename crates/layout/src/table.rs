@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
-use fs::{FilePath, FileSystem};
+use fs::{FilePath, FileStatus, FileSystem};
 
 use crate::link::FileLink;
+use crate::mob::MobFamilyFiles;
 use crate::reference::Reference;
 use crate::{Result, RootDir, corrupt, descriptor, file, mob, region, store};
 
@@ -21,6 +22,13 @@ pub struct LinkedFile {
     /// The part of it, and the encoded name of the parent region in the reference's name; `None`
     /// for the whole file.
     pub reference: Option<(Reference, String)>,
+}
+
+/// The entries of the directories of a table, listed before they are archived.
+#[derive(Debug)]
+pub struct TableFiles {
+    entries: Vec<FileStatus>,
+    mob_families: Vec<MobFamilyFiles>,
 }
 
 impl LinkedFile {
@@ -240,20 +248,66 @@ impl RootDir {
     /// # Errors
     /// File system errors; another call can finish the move.
     pub async fn archive_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
-        self.archive_regions(fs, table).await?;
-        self.archive_mob_table(fs, table).await
+        let files = self.list_table_files(fs, table).await?;
+        self.archive_table_files(fs, table, &files).await
+    }
+
+    /// Lists the entries of a table's directories, for
+    /// [`archive_table_files`](RootDir::archive_table_files).
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn list_table_files(&self, fs: &dyn FileSystem, table: &TableName) -> Result<TableFiles> {
+        let mob_families = self.list_mob_families(fs, table).await?;
+        Ok(TableFiles { entries: file::list(fs, &self.table_dir(table)).await?, mob_families })
+    }
+
+    /// The second part of [`archive_table`](RootDir::archive_table): archives only what was listed.
+    /// A master checks in between that no other one is active. So calls that a replaced master
+    /// completes late change nothing of the next table of this name: its regions and MOB files have
+    /// other names.
+    ///
+    /// # Errors
+    /// File system errors; another call can finish the move.
+    pub async fn archive_table_files(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        files: &TableFiles,
+    ) -> Result<()> {
+        self.archive_entries(fs, table, &files.entries).await?;
+        self.archive_mob_families(fs, table, &files.mob_families).await
     }
 
     async fn archive_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        let entries = file::list(fs, &self.table_dir(table)).await?;
+        self.archive_entries(fs, table, &entries).await
+    }
+
+    async fn archive_entries(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        entries: &[FileStatus],
+    ) -> Result<()> {
         let dir = self.table_dir(table);
-        let entries = file::list(fs, &dir).await?.into_iter();
-        let (regions, others): (Vec<_>, Vec<_>) =
-            entries.partition(|entry| entry.is_dir && region::is_encoded_name(&entry.name));
+        let is_region = |entry: &&FileStatus| entry.is_dir && region::is_encoded_name(&entry.name);
+        let (mut regions, others): (Vec<&FileStatus>, Vec<&FileStatus>) = entries.iter().partition(is_region);
+        let last = regions.pop();
         for region in regions {
             self.archive_region(fs, table, &region.name).await?;
         }
         for other in others {
-            fs.delete(&dir.join(&other.name)).await?;
+            let path = dir.join(&other.name);
+            match last {
+                Some(region) => move_into_region(fs, &path, &dir.join(&region.name)).await?,
+                // The last region of an earlier call takes the other entries with it, so there are
+                // none, unless an older version began to archive the table.
+                None => fs.delete(&path).await?,
+            }
+        }
+        if let Some(region) = last {
+            self.archive_region(fs, table, &region.name).await?;
         }
         // These calls may be late ones of a replaced master. If the next table of this name was
         // created meanwhile, its regions must stay.
@@ -262,6 +316,19 @@ impl RootDir {
             Err(fs::Error::NotFound { .. }) => Ok(()), // The namespace's directory does not exist either.
             other => Ok(other?),
         }
+    }
+}
+
+/// Moves an entry of a table's directory, such as the descriptor, into the directory of a region,
+/// which is then removed with it. The next table of this name has an entry at the same path, which
+/// a late call must not remove. But it has no region of the same name, so the late call fails.
+async fn move_into_region(fs: &dyn FileSystem, entry: &FilePath, region_dir: &FilePath) -> Result<()> {
+    let to = region_dir.join(&format!(".of-table{}", entry.name()));
+    // A deletion that was aborted may have moved an earlier entry, which was then written again.
+    fs.delete(&to).await?;
+    match fs.rename(entry, &to).await {
+        Ok(()) | Err(fs::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -166,6 +166,36 @@ async fn a_late_archival_keeps_the_regions_of_the_next_table() {
     assert_eq!(root().list_regions(&fs, &table_name()).await.unwrap(), [next]);
 }
 
+/// The same for the descriptor and the MOB files, whichever call is the first late one.
+#[tokio::test(start_paused = true)]
+async fn a_late_archival_keeps_the_descriptor_and_mob_files_of_the_next_table() {
+    const MOB_FILE: &str = "mob";
+    for operation in [Operation::Delete, Operation::Rename] {
+        for calls in 0..12 {
+            let (fs, clock) = (MemoryFs::new(), base::testing::env(1).clock);
+            let mob_file = |name| root().mob_family_dir(&table_name(), b"cf1").join(name);
+            root().create_table(&fs, &table(), &regions()).await.unwrap();
+            fs.put(&mob_file("old"), "values");
+            let late = Rule::new(Fault::Delay(Duration::from_secs(10))).on(operation).after(calls);
+            let faulty = Faulty::new(Arc::new(fs.clone()), Plan::new(clock.clone()).rule(late));
+            let next = RegionInfo { region_id: 5, ..regions()[0].clone() };
+            let replace = async {
+                clock.sleep(Duration::from_secs(1)).await;
+                root().archive_table(&fs, &table_name()).await.unwrap();
+                root().create_table(&fs, &table(), std::slice::from_ref(&next)).await.unwrap();
+                fs.put(&mob_file(MOB_FILE), "values");
+            };
+            let (root_dir, name) = (root(), table_name());
+            // It fails or not, depending on the call that is late.
+            let (_, ()) = tokio::join!(root_dir.archive_table(&faulty, &name), replace);
+            let late = format!("{operation:?} after {calls}");
+            assert_eq!(root().list_regions(&fs, &table_name()).await.unwrap(), [next], "{late}");
+            assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), table(), "{late}");
+            assert_eq!(fs.contents(&mob_file(MOB_FILE)).as_deref(), Some(&b"values"[..]), "{late}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_table_does_not_replace_another_one() {
     let fs = MemoryFs::new();

@@ -75,6 +75,19 @@ impl Context {
         Ok(())
     }
 
+    /// Moves the files of a table to the archive and removes its directory.
+    ///
+    /// # Errors
+    /// The error of the file system or of `hbase:meta`, or that another master is active. Another
+    /// call can move the rest.
+    pub(crate) async fn archive_table(&self, table: &TableName) -> Result<(), JavaException> {
+        let files = self.tables.list_files(table).await?;
+        // If another master has deleted the table since, the list may be that of the next table of
+        // this name. If not, nothing of the next table has these names.
+        self.meta.check_active().await?;
+        self.tables.archive_files(table, &files).await
+    }
+
     /// Rejects operations that are not allowed on `hbase:meta`.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use fs::FileSystem;
 use layout::RootDir;
+use layout::table::TableFiles;
 use proto::exception::{Answer, JavaException};
 use wire::meta::TableState;
 
@@ -148,12 +149,20 @@ impl Tables {
         self.root.create_table(&*self.fs, table, regions).await.map_err(file_exception)
     }
 
-    /// Moves the files of a table to the archive and removes its directory.
+    /// Lists the files of a table for [`archive_files`](Tables::archive_files).
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) async fn list_files(&self, table: &TableName) -> Answer<TableFiles> {
+        self.root.list_table_files(&*self.fs, table).await.map_err(file_exception)
+    }
+
+    /// Moves the listed files of a table to the archive and removes its directory.
     ///
     /// # Errors
     /// The file system's error. Another call can move the rest.
-    pub async fn archive_files(&self, table: &TableName) -> Answer<()> {
-        self.root.archive_table(&*self.fs, table).await.map_err(file_exception)
+    pub(crate) async fn archive_files(&self, table: &TableName, files: &TableFiles) -> Answer<()> {
+        self.root.archive_table_files(&*self.fs, table, files).await.map_err(file_exception)
     }
 
     /// Removes the files of a table that have not been renamed from their temporary name yet.

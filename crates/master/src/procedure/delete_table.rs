@@ -21,7 +21,7 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
 /// disabled, and the deletion can be requested again.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
     let regions = context.assignment.regions_in_meta(table);
-    context.tables.archive_files(table).await?;
+    context.archive_table(table).await?;
     context.meta.remove_table(table, &regions).await?;
     context.assignment.forget(table);
     context.tables.forget(table);

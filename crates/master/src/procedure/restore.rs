@@ -106,6 +106,8 @@ pub(super) async fn restore(
         true => Vec::new(),
         false => links(&whole_manifest(context, snapshot).await?, name)?,
     };
+    // Another master may have completed the restore, and rows may have been written since.
+    context.meta.check_active().await?;
     let replaced = tables.root().replace_table(tables.fs(), &plan.table, &plan.regions, &links, token);
     replaced.await.map_err(file_exception)?;
     // If a region has edits that are only in logs, because it could not be opened, they were made

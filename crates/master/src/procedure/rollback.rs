@@ -124,7 +124,7 @@ async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> 
     match context.meta.table_state(name).await? {
         Some(TableState::Enabling) => {
             context.assignment.close(&plan.regions).await?;
-            tables.archive_files(name).await?;
+            context.archive_table(name).await?;
             context.meta.remove_table(name, &context.assignment.regions_in_meta(name)).await?;
             context.assignment.forget(name);
             tables.forget(name);
@@ -137,7 +137,7 @@ async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> 
                 return Ok(false);
             }
             if is_in_place {
-                tables.archive_files(name).await?;
+                context.archive_table(name).await?;
             }
             tables.delete_staged(name).await?;
             // A clone links to MOB files before it has a directory. If there is a directory, it and

@@ -49,7 +49,7 @@ pub(super) fn plan(
 /// place as a whole. The `.regioninfo` files in the directory show which of the two it is.
 pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
     if !context.tables.has_regions(&plan.table.name, &plan.regions).await? {
-        context.tables.archive_files(&plan.table.name).await?;
+        context.archive_table(&plan.table.name).await?;
         context.tables.create_files(&plan.table, &plan.regions).await?;
     }
     bring_up(context, plan).await

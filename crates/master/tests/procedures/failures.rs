@@ -308,6 +308,32 @@ fn a_truncation_that_has_begun_completes() {
     });
 }
 
+/// The next master may have deleted the table, so the listed directory may be that of a new table.
+#[test]
+fn a_replaced_master_archives_no_table() {
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        alter::two_regions(&cluster).await;
+        alter::disable(&cluster).await;
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::List).at("data/default/t"));
+        let request = proto::DeleteTableRequest {
+            table_name: (&alter::name()).into(),
+            ..proto::DeleteTableRequest::default()
+        };
+        let id = cluster.master.delete_table(request).await.unwrap().proc_id.unwrap();
+        while faulty.faults() == 0 {
+            cluster.env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        cluster.replace_master().await;
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        faulty.heal();
+        let regions = cluster.root.list_regions(&*cluster.fs, &alter::name()).await.unwrap();
+        assert_eq!(regions.len(), 2);
+        assert_eq!(cluster.master.procedures().status(id).unwrap().progress, Progress::Running);
+    });
+}
+
 #[test]
 fn a_final_error_ends_the_procedure_and_keeps_other_files() {
     let disk = MemoryFs::new();

@@ -3,6 +3,8 @@
 //!
 //! Source: HBase `HFileArchiver`.
 
+use std::collections::HashMap;
+
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use fs::{FilePath, FileSystem};
@@ -59,15 +61,48 @@ impl RootDir {
     pub async fn archive_region(&self, fs: &dyn FileSystem, table: &TableName, encoded: &str) -> Result<()> {
         let dir = self.table_dir(table).join(encoded);
         let archive = self.archive_region_dir(table, encoded);
-        for family in file::list(fs, &dir).await? {
-            // No snapshot or link can need anything in hidden directories or recovered.edits.
-            if !family.is_dir || family.name.starts_with('.') || family.name == "recovered.edits" {
-                continue;
-            }
-            move_all(fs, &dir.join(&family.name), &archive.join(&family.name)).await?;
+        for family in families_in(fs, &dir).await? {
+            move_all(fs, &dir.join(&family), &archive.join(&family)).await?;
         }
         Ok(fs.delete(&dir).await?)
     }
+}
+
+/// The families in a region's directory whose files are archived: no snapshot or link can need
+/// anything in hidden directories or `recovered.edits`.
+async fn families_in(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<Vec<String>> {
+    let entries = file::list(fs, region_dir).await?.into_iter();
+    let families = entries
+        .filter(|entry| entry.is_dir && !entry.name.starts_with('.') && entry.name != "recovered.edits");
+    Ok(families.map(|entry| entry.name).collect())
+}
+
+/// Checks that `archive` has no different files with the names of those in the directory of a
+/// region.
+pub(crate) async fn check_region_archive(
+    fs: &dyn FileSystem,
+    region_dir: &FilePath,
+    archive: &FilePath,
+) -> Result<()> {
+    for family in families_in(fs, region_dir).await? {
+        let to = archive.join(&family);
+        let archived = file::list(fs, &to).await?.into_iter();
+        let archived: HashMap<String, u64> = archived.map(|entry| (entry.name, entry.len)).collect();
+        for entry in file::list(fs, &region_dir.join(&family)).await? {
+            match archived.get(&entry.name) {
+                Some(len) if !entry.is_dir && *len != entry.len => {
+                    return Err(conflict(&to.join(&entry.name), *len, entry.len));
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The archive has another file of this name.
+fn conflict(archived: &FilePath, archived_len: u64, len: u64) -> crate::Error {
+    corrupt(archived, format!("has {archived_len} bytes, but the file to archive has {len}"))
 }
 
 pub(crate) async fn move_all(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
@@ -109,8 +144,6 @@ async fn move_file(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Resul
             fs.rename(to, &aside).await?;
             Ok(fs.rename(from, to).await?)
         }
-        (Some(source), Some(target)) => {
-            Err(corrupt(to, format!("has {} bytes, but the file to archive has {}", target.len, source.len)))
-        }
+        (Some(source), Some(target)) => Err(conflict(to, target.len, source.len)),
     }
 }

@@ -5,6 +5,7 @@ use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileStatus, FileSystem};
 
+use crate::archive::check_region_archive;
 use crate::link::FileLink;
 use crate::mob::MobFamilyFiles;
 use crate::reference::Reference;
@@ -128,10 +129,7 @@ impl RootDir {
         if fs.stat(&replacement_mark(&self.table_dir(&table.name), token)).await?.is_some() {
             return Ok(());
         }
-        let staged = replacement_mark(&self.staged_table_dir(&table.name), token);
-        // This marker is written last: once it exists, the staged table is complete, and the old
-        // table may be gone already.
-        if fs.stat(&staged).await?.is_none() {
+        if fs.stat(&replacement_mark(&self.staged_table_dir(&table.name), token)).await?.is_none() {
             self.stage_table(fs, table, regions, links).await?;
             for region in regions {
                 let seq_id = self.read_max_seq_id(fs, region).await?;
@@ -139,14 +137,55 @@ impl RootDir {
                 region::write_max_seq_id_in(fs, &dir.join(region::RECOVERED_EDITS), seq_id, Bytes::new())
                     .await?;
             }
-            file::write(fs, &staged, Bytes::new()).await?;
-            fs.sync_dir(&staged.parent()).await?;
+            self.mark_staged(fs, &table.name, token).await?;
         }
         // The cleaner archives the MOB files that the restored table does not need, but only those
         // in directories of its families.
         self.archive_mob_files_of_other_families(fs, table).await?;
         self.archive_regions(fs, &table.name).await?;
         self.publish_table(fs, &table.name).await
+    }
+
+    /// Stages an empty table with new regions that replaces the table of this name, unless it is
+    /// staged. Before that, checks that the archive can take the files of the old table. The caller
+    /// then archives the old table and calls [`publish_table`](RootDir::publish_table). `token`
+    /// identifies this change.
+    ///
+    /// # Errors
+    /// As for [`RootDir::archive_store_files`]. The old table is unchanged.
+    pub async fn stage_empty_table(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+        token: u64,
+    ) -> Result<()> {
+        if self.is_replacement_staged(fs, &table.name, token).await? {
+            return Ok(());
+        }
+        self.check_archive(fs, &table.name).await?;
+        self.stage_table(fs, table, regions, &[]).await?;
+        self.mark_staged(fs, &table.name, token).await
+    }
+
+    /// Marks the staged table as complete. This is the point of no return of its procedure: the old
+    /// table may be gone already.
+    async fn mark_staged(&self, fs: &dyn FileSystem, table: &TableName, token: u64) -> Result<()> {
+        let mark = replacement_mark(&self.staged_table_dir(table), token);
+        file::write(fs, &mark, Bytes::new()).await?;
+        Ok(fs.sync_dir(&mark.parent()).await?)
+    }
+
+    /// Checks that the archive has no different file with the name of a file of this table.
+    async fn check_archive(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+        let files = self.list_table_files(fs, table).await?;
+        for entry in files.entries.iter().filter(|entry| is_region_dir(entry)) {
+            let dir = self.table_dir(table).join(&entry.name);
+            check_region_archive(fs, &dir, &self.archive_region_dir(table, &entry.name)).await?;
+        }
+        let mob = mob::pseudo_region(table).encoded_name();
+        let dir = self.mob_table_dir(table).join(&mob);
+        check_region_archive(fs, &dir, &self.archive_region_dir(table, &mob)).await
     }
 
     /// Whether a [replacement](RootDir::replace_table) is staged or complete. It then needs no
@@ -199,7 +238,11 @@ impl RootDir {
         Ok(fs.sync_dir(&staged).await?)
     }
 
-    async fn publish_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+    /// Renames a staged table into place. The old table must be gone.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn publish_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let staged = self.staged_table_dir(table);
         let namespace_dir = self.namespace_dir(table.namespace());
         fs.make_dirs(&namespace_dir).await?;
@@ -291,8 +334,8 @@ impl RootDir {
         entries: &[FileStatus],
     ) -> Result<()> {
         let dir = self.table_dir(table);
-        let is_region = |entry: &&FileStatus| entry.is_dir && region::is_encoded_name(&entry.name);
-        let (mut regions, others): (Vec<&FileStatus>, Vec<&FileStatus>) = entries.iter().partition(is_region);
+        let (mut regions, others): (Vec<&FileStatus>, Vec<&FileStatus>) =
+            entries.iter().partition(|entry| is_region_dir(entry));
         let last = regions.pop();
         for region in regions {
             self.archive_region(fs, table, &region.name).await?;
@@ -317,6 +360,11 @@ impl RootDir {
             other => Ok(other?),
         }
     }
+}
+
+/// Whether an entry of a table's directory is a region.
+fn is_region_dir(entry: &FileStatus) -> bool {
+    entry.is_dir && region::is_encoded_name(&entry.name)
 }
 
 /// Moves an entry of a table's directory, such as the descriptor, into the directory of a region,

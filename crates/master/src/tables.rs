@@ -165,6 +165,29 @@ impl Tables {
         self.root.archive_table_files(&*self.fs, table, files).await.map_err(file_exception)
     }
 
+    /// Stages an empty table that replaces the table of this name, which is then
+    /// [archived](crate::context::Context::archive_table). `token` identifies the change.
+    ///
+    /// # Errors
+    /// The file system's error, or a final one if the files of the old table cannot be archived.
+    /// The old table is unchanged.
+    pub(crate) async fn stage_empty(
+        &self,
+        table: &TableDescriptor,
+        regions: &[RegionInfo],
+        token: u64,
+    ) -> Answer<()> {
+        self.root.stage_empty_table(&*self.fs, table, regions, token).await.map_err(file_exception)
+    }
+
+    /// Renames a staged table into place, after the old one was archived.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub(crate) async fn publish(&self, table: &TableName) -> Answer<()> {
+        self.root.publish_table(&*self.fs, table).await.map_err(file_exception)
+    }
+
     /// Removes the files of a table that have not been renamed from their temporary name yet.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use cell::schema::TableName;
 use proto::exception::JavaException;
 use wire::meta::TableState;
 
-use super::{TablePlan, Work};
+use super::{TablePlan, Work, truncate_table};
 use crate::assignment::RegionState;
 use crate::context::Context;
 use crate::namespaces;
@@ -17,14 +17,12 @@ use crate::tables::file_exception;
 
 impl Work {
     /// Whether the procedure can be aborted after it has begun to act. Splits, merges and moves of
-    /// regions roll back automatically; a restore moves files that a second restore needs; a
-    /// truncation archives files without which the table must not be enabled; closing regions
-    /// cannot be reopened before they are closed.
+    /// regions roll back automatically; a restore moves files that a second restore needs; closing
+    /// regions cannot be reopened before they are closed.
     pub(super) fn can_be_aborted(&self) -> bool {
         !matches!(
             self,
             Work::DisableTable(_)
-                | Work::TruncateTable { .. }
                 | Work::RestoreSnapshot { .. }
                 | Work::SplitRegion { .. }
                 | Work::MergeRegions { .. }
@@ -68,9 +66,21 @@ impl Work {
                 open_closed_regions(context, table).await;
                 Ok(true)
             }
-            Work::RestoreSnapshot { table, token, .. } => remove_staged_restore(context, table, *token).await,
-            // A part of the table may already be in the archive.
-            Work::TruncateTable { plan: Some(_), .. } => Ok(false),
+            Work::RestoreSnapshot { table, token, .. } => remove_staged(context, table, *token).await,
+            // The truncated table is complete, and its regions are opened or retried.
+            Work::TruncateTable { table, plan: Some(_), .. }
+                if context.tables.state(table) == Some(TableState::Enabling) =>
+            {
+                context.set_table_state(table, TableState::Enabled).await?;
+                Ok(true)
+            }
+            Work::TruncateTable { table, plan: Some(plan), .. } => {
+                // Older versions archived the table before they staged the new one.
+                let regions = context.assignment.regions_of(table).into_iter();
+                let regions: Vec<RegionInfo> = regions.map(|(region, _)| region).collect();
+                let is_whole = context.tables.has_regions(table, &regions).await?;
+                Ok(is_whole && remove_staged(context, table, truncate_table::token(plan)).await?)
+            }
             Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
@@ -101,13 +111,10 @@ async fn open_closed_regions(context: &Context, table: &TableName) {
     }
 }
 
-/// Removes the files of a restore that has not changed its table yet: for example, its snapshot was
-/// deleted after the check. Returns whether that was possible.
-async fn remove_staged_restore(
-    context: &Context,
-    table: &TableName,
-    token: u64,
-) -> Result<bool, JavaException> {
+/// Removes the files of a restore or truncation that has not changed its table yet: for example,
+/// the snapshot was deleted after the check. Returns whether that was possible. If not, a part of
+/// the table may be in the archive, so it must not be enabled before the procedure is complete.
+async fn remove_staged(context: &Context, table: &TableName, token: u64) -> Result<bool, JavaException> {
     let (fs, root) = (context.tables.fs(), context.tables.root());
     if root.is_replacement_staged(fs, table, token).await.map_err(file_exception)? {
         return Ok(false);

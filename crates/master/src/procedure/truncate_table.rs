@@ -45,14 +45,23 @@ pub(super) fn plan(
     Ok(TablePlan { table: Box::new((*table).clone()), regions })
 }
 
-/// Truncates the table. The old directory is archived, and then the new directory is renamed into
-/// place as a whole. The `.regioninfo` files in the directory show which of the two it is.
+/// Truncates the table. The new directory is staged, the old one is archived, and then the new one
+/// is renamed into place as a whole. The `.regioninfo` files in the directory show which of the two
+/// it is. Until the new directory is complete, the procedure can be rolled back; after that, the
+/// old table may be in the archive.
 pub(super) async fn act(context: &Context, plan: &TablePlan) -> Result<(), JavaException> {
-    if !context.tables.has_regions(&plan.table.name, &plan.regions).await? {
-        context.archive_table(&plan.table.name).await?;
-        context.tables.create_files(&plan.table, &plan.regions).await?;
+    let (tables, name) = (&context.tables, &plan.table.name);
+    if !tables.has_regions(name, &plan.regions).await? {
+        tables.stage_empty(&plan.table, &plan.regions, token(plan)).await?;
+        context.archive_table(name).await?;
+        tables.publish(name).await?;
     }
     bring_up(context, plan).await
+}
+
+/// Identifies this truncation: regions of this id are new.
+pub(super) fn token(plan: &TablePlan) -> u64 {
+    plan.regions.iter().map(|region| region.region_id).max().unwrap_or(0)
 }
 
 fn descriptor(context: &Context, table: &TableName) -> Result<Arc<TableDescriptor>, JavaException> {

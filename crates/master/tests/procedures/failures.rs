@@ -300,11 +300,58 @@ fn a_truncation_that_has_begun_completes() {
         let id = alter::truncate(&cluster, false).await.unwrap().unwrap();
         cluster.env.clock.sleep(Duration::from_secs(10)).await;
         assert!(faulty.faults() > 0, "the files are to be archived");
-        assert!(!abort(&cluster, id, true).await);
+        abort(&cluster, id, true).await;
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        let status = cluster.master.procedures().status(id).unwrap();
+        assert_eq!(status.progress, Progress::Running);
+        assert!(status.waiting.is_some_and(|waiting| waiting.failures > 1), "it is retried");
         faulty.heal();
         cluster.env.clock.sleep(Duration::from_secs(60)).await;
         cluster.wait(Some(id)).await.unwrap();
         assert!(cluster.cells(&alter::name()).await.is_empty());
+    });
+}
+
+/// The rows of an enabled table, after the failed truncation has left it disabled.
+async fn rows_after_failed_truncation(cluster: &Cluster) -> Vec<String> {
+    let staged = cluster.root.staged_table_dir(&alter::name());
+    assert_eq!(cluster.fs.stat(&staged).await.unwrap(), None, "{staged}");
+    alter::enable(cluster).await;
+    cluster.cells(&alter::name()).await
+}
+
+#[test]
+fn a_truncation_whose_files_cannot_be_archived_ends_and_keeps_the_table() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, _) = on_faulty_disk(&disk).await;
+        alter::two_regions(&cluster).await;
+        let region = splits::infos(&cluster)[1].clone();
+        alter::disable(&cluster).await;
+        let files = disk.list(&cluster.root.family_dir(&region, b"g")).await.unwrap();
+        let file = files.iter().find(|entry| !entry.is_dir).expect("a store file");
+        disk.put(&cluster.root.archive_family_dir(&region, b"g").join(&file.name), "another file");
+        let id = alter::truncate(&cluster, false).await.unwrap();
+        let ended = cluster.wait(id).await.unwrap_err();
+        assert!(ended.message.contains("the file to archive has"), "{ended}");
+        assert_eq!(rows_after_failed_truncation(&cluster).await, alter::ROWS);
+    });
+}
+
+#[test]
+fn a_truncation_that_has_archived_nothing_can_be_aborted() {
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        alter::two_regions(&cluster).await;
+        alter::disable(&cluster).await;
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(Operation::Create).after(1));
+        let id = alter::truncate(&cluster, false).await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(abort(&cluster, id, true).await);
+        let ended = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(ended.is(class::PROCEDURE_ABORTED), "{ended}");
+        faulty.heal();
+        assert_eq!(rows_after_failed_truncation(&cluster).await, alter::ROWS);
     });
 }
 

@@ -41,8 +41,9 @@ impl Recoveries {
         Recoveries { journal, servers: Mutex::default(), changed: Notify::new() }
     }
 
-    /// Counts a server as dead by calling `remove`, which returns whether it was live, and announces
-    /// its recovery then. Returns what `remove` returned; if true, the caller begins the recovery.
+    /// Counts a server as dead by calling `remove`, which returns whether it was live, and
+    /// announces its recovery then. Returns what `remove` returned; if true, the caller begins the
+    /// recovery.
     ///
     /// No reader sees the server dead without the announcement. Otherwise the master could load
     /// `hbase:meta` after the server was declared dead and before the recovery is in the journal.

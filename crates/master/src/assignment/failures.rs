@@ -114,9 +114,9 @@ impl Assignment {
         }
     }
 
-    /// Records that regions could not be opened, and why. Regions whose states `is_expected` rejects
-    /// stay unchanged: for example, the server that reports the failure may have died meanwhile,
-    /// and then its recovery opens them.
+    /// Records that regions could not be opened, and why. Regions whose states `is_expected`
+    /// rejects stay unchanged: for example, the server that reports the failure may have died
+    /// meanwhile, and then its recovery opens them.
     pub(crate) fn set_failed(
         &self,
         regions: &[RegionInfo],

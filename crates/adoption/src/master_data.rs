@@ -9,7 +9,6 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
-use engine::recovery::OnDamage;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
@@ -95,7 +94,7 @@ pub(crate) async fn open(
     let name = offline::new_name(env, &**fs, &root.master_data()).await?;
     // If the log fails, the next write returns the error.
     let on_fatal = Arc::new(|_: &wal::Error| ());
-    Ok(MasterStore::open(env, fs, root, &name, logs, OnDamage::Refuse, on_fatal).await?)
+    Ok(MasterStore::open(env, fs, root, &name, logs, on_fatal).await?)
 }
 
 /// Reads the open region.

@@ -9,7 +9,8 @@
 //! store files ([`RecoveredLogs::mark_closed`]).
 //!
 //! If a log is damaged, only the regions that may have lost edits in it stay closed, until the
-//! operator accepts the loss ([`OnDamage::Skip`]).
+//! operator accepts the loss ([`OnDamage::Skip`]). That option is for user data: the master's own
+//! region never opens without lost edits ([`OnDamage::RefuseMasterStore`]).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,6 +38,10 @@ pub enum OnDamage {
     /// They stay closed, and the log stays in place.
     #[default]
     Refuse,
+    /// The same for `master:store`. No option skips its edits: without them, procedures would be
+    /// forgotten, and regions opened without the logs that they need. `grampus repair master`
+    /// replaces the whole region, and reports what is lost.
+    RefuseMasterStore,
     /// They are opened without the lost edits, and the log is moved to the directory `corrupt`. A
     /// log that cannot be read counts as damaged. Otherwise it is read again when a region opens.
     Skip,
@@ -121,7 +126,9 @@ impl RecoveredLogs {
     ) -> std::result::Result<RecoveredLogs, wal::Error> {
         sort_by_age(&mut paths);
         let index = match on_damage {
-            OnDamage::Refuse => wal::recovery::scan_past_damage(&*fs, &paths).await?,
+            OnDamage::Refuse | OnDamage::RefuseMasterStore => {
+                wal::recovery::scan_past_damage(&*fs, &paths).await?
+            }
             OnDamage::Skip => wal::recovery::scan_past_failed_reads(&*fs, &paths).await?,
         };
         let mut recovered = RecoveredLogs {
@@ -165,6 +172,10 @@ impl RecoveredLogs {
                     "{damage}. Regions that may have lost edits in it stay closed. To open them without these edits, \
                      restart once with {SKIP_OPTION}=true; the log is then moved to the directory {}.",
                     self.corrupt_dir
+                ),
+                OnDamage::RefuseMasterStore => format!(
+                    "{damage}. master:store stays closed if it may have lost edits in it. Restore the log from a copy, \
+                     or replace master:store with an empty one: `grampus repair master`."
                 ),
                 OnDamage::Skip => format!(
                     "{damage}. {SKIP_OPTION} is set: regions are opened without the lost edits, and the log is moved \
@@ -237,7 +248,7 @@ impl RecoveredLogs {
         for log in &mut logs {
             if self.index.damaged_parts().iter().any(|damage| damage.file == log.path) {
                 log.action = match self.on_damage {
-                    OnDamage::Refuse => wal::OldLogAction::Stay,
+                    OnDamage::Refuse | OnDamage::RefuseMasterStore => wal::OldLogAction::Stay,
                     OnDamage::Skip => wal::OldLogAction::MoveTo(self.corrupt_dir.clone()),
                 };
             }
@@ -391,22 +402,21 @@ impl Entries for OldLogEntries {
     fn check(&self, flushed: u64) -> Result<()> {
         for damage in &self.damages {
             let Some(loss) = damage.loss_of(&self.encoded, flushed.max(self.closed_seq_id)) else { continue };
-            match self.on_damage {
+            let what = format!("{}; edits of this region with {loss} may be lost", damage.what);
+            let what = match self.on_damage {
                 OnDamage::Skip => {
                     error!(
                         region = %self.encoded, file = %damage.file, offset = damage.offset,
                         "edits of a region may be lost in a damaged log: {loss}"
                     );
+                    continue;
                 }
                 OnDamage::Refuse => {
-                    let what = format!(
-                        "{}; edits of this region with {loss} may be lost. To open it without them, restart with \
-                         {SKIP_OPTION}=true",
-                        damage.what
-                    );
-                    return Err(Error::corrupt(&damage.file, damage.offset, what));
+                    format!("{what}. To open it without them, restart with {SKIP_OPTION}=true")
                 }
-            }
+                OnDamage::RefuseMasterStore => what,
+            };
+            return Err(Error::corrupt(&damage.file, damage.offset, what));
         }
         Ok(())
     }

@@ -137,18 +137,17 @@ impl LoneRegion {
 
 impl MasterStore {
     /// Opens the region, after creating it if necessary, and replays the logs of earlier masters,
-    /// which are in `dead_log_dirs`. `on_damage` determines whether the region is opened without
-    /// the edits of a damaged log. `on_fatal` is called if its log fails.
+    /// which are in `dead_log_dirs`. `on_fatal` is called if its log fails.
     ///
     /// # Errors
-    /// Why the region cannot be opened. The master cannot start then.
+    /// Why the region cannot be opened, for example if edits may be lost in a damaged log. The
+    /// master cannot start then ([`cannot_open`]).
     pub async fn open(
         env: &Env,
         fs: &Arc<dyn FileSystem>,
         root: &RootDir,
         server: &ServerName,
         dead_log_dirs: &[FilePath],
-        on_damage: OnDamage,
         on_fatal: Arc<dyn Fn(&wal::Error) + Send + Sync>,
     ) -> Result<MasterStore, engine::Error> {
         let root = root.master_data();
@@ -161,7 +160,7 @@ impl MasterStore {
             &root,
             (dead_log_dirs, &root.log_records()),
             server.start_code,
-            on_damage,
+            OnDamage::RefuseMasterStore,
         )
         .await?;
         let lone =
@@ -232,6 +231,12 @@ impl MasterStore {
     pub async fn close(&self) -> Result<(), engine::Error> {
         self.0.close().await
     }
+}
+
+/// One line for the operator: why `master:store` cannot be opened, and the remedy.
+pub fn cannot_open(error: &engine::Error) -> String {
+    let remedy = "if its files are damaged, replace it with an empty one: `grampus repair master`";
+    format!("cannot open master:store: {error}; {remedy}")
 }
 
 /// Fences the logs of all earlier masters, and returns their directories: an earlier master that
@@ -313,8 +318,7 @@ mod tests {
         let own = ServerName { host: "own".into(), port: 1, start_code };
         let dead = fence_earlier_masters(&**fs, &*env.random, &root, &own).await.unwrap();
         let on_fatal = Arc::new(|_: &wal::Error| ());
-        let store =
-            MasterStore::open(&env, fs, &root, &own, &dead, OnDamage::default(), on_fatal).await.unwrap();
+        let store = MasterStore::open(&env, fs, &root, &own, &dead, on_fatal).await.unwrap();
         let since_ms = store.become_active(env.clock.now_ms()).await.unwrap();
         store.close().await.unwrap();
         since_ms
@@ -326,13 +330,39 @@ mod tests {
         let (env, root) = (env(1), RootDir::new(FilePath::root()));
         let own = ServerName { host: "own".into(), port: 1, start_code: 1 };
         let on_fatal = Arc::new(|_: &wal::Error| ());
-        let store =
-            MasterStore::open(&env, &fs, &root, &own, &[], OnDamage::default(), on_fatal).await.unwrap();
+        let store = MasterStore::open(&env, &fs, &root, &own, &[], on_fatal).await.unwrap();
         assert!(!store.is_standalone().await.unwrap());
         for is_standalone in [true, true, false] {
             store.set_standalone(is_standalone).await.unwrap();
             assert_eq!(store.is_standalone().await.unwrap(), is_standalone);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_region_is_not_opened_without_the_edits_of_a_damaged_log() {
+        let memory = MemoryFs::new();
+        let fs: Arc<dyn FileSystem> = Arc::new(memory.clone());
+        let (env, root) = (env(1), RootDir::new(FilePath::root()));
+        let server = |start_code| ServerName { host: "own".into(), port: 1, start_code };
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store = MasterStore::open(&env, &fs, &root, &server(1), &[], on_fatal.clone()).await.unwrap();
+        store.become_active(env.clock.now_ms()).await.unwrap();
+        store.set_standalone(true).await.unwrap();
+        store.set_standalone(false).await.unwrap();
+
+        let image = memory.crash(&mut || 0);
+        let dir = root.master_data().wal_dir(&server(1));
+        let log = dir.join(&image.list(&dir).await.unwrap()[0].name);
+        let mut bytes = image.contents(&log).unwrap();
+        let damaged = bytes.windows(ACTIVE_SINCE.len()).position(|window| window == ACTIVE_SINCE).unwrap();
+        bytes[damaged] ^= 1;
+        image.put(&log, bytes.clone());
+        let fs: Arc<dyn FileSystem> = Arc::new(image.clone());
+        let opened = MasterStore::open(&env, &fs, &root, &server(2), &[dir], on_fatal).await;
+        let shown = cannot_open(&opened.err().expect("its log is damaged"));
+        assert!(shown.contains("edits of this region") && shown.contains("grampus repair master"), "{shown}");
+        assert!(!shown.contains("skip.errors"), "{shown}");
+        assert_eq!(image.contents(&log), Some(bytes), "the log stays as it is");
     }
 
     #[tokio::test(start_paused = true)]

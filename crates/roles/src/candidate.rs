@@ -11,10 +11,9 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::TaskClass;
 use cell::region::ServerName;
-use engine::recovery::OnDamage;
 use fs::Occupied;
 use master::chores::ChoreOptions;
-use master::store::{MasterStore, fence_earlier_masters};
+use master::store::{MasterStore, cannot_open, fence_earlier_masters};
 use master::{Cluster, Connections, Master, MasterParts};
 use rpc::Service;
 use tracing::{info, warn};
@@ -58,8 +57,6 @@ pub struct MasterOptions {
     pub connections: Arc<dyn Connections>,
     /// Periods of the chores.
     pub chores: ChoreOptions,
-    /// Whether `master:store` is opened although its log is damaged.
-    pub on_damage: OnDamage,
     /// Puts the edits in all logs of the directory into store files. Called before the master is
     /// active if a standalone server used the directory last.
     pub replay_logs: ReplayLogs,
@@ -143,7 +140,7 @@ impl Candidate {
     /// One line that states why the master cannot start.
     pub async fn activate(&self, options: MasterOptions) -> Result<ActiveMaster, String> {
         let Member { env, fs, root, coordinator, names, name, info_port, .. } = &self.member;
-        let store = self.open_store(options.on_damage).await?;
+        let store = self.open_store().await?;
         let active_since_ms = store
             .become_active(env.clock.now_ms())
             .await
@@ -179,14 +176,13 @@ impl Candidate {
     }
 
     /// Opens `master:store` after fencing the logs of all earlier masters.
-    async fn open_store(&self, on_damage: OnDamage) -> Result<MasterStore, String> {
+    async fn open_store(&self) -> Result<MasterStore, String> {
         let Member { env, fs, root, name, end_process, .. } = &self.member;
         let dead = fence_earlier_masters(&**fs, &*env.random, root, name).await;
         let dead = dead.map_err(|error| format!("cannot fence the logs of earlier masters: {error}"))?;
         let on_failure = on_log_failure(end_process);
-        MasterStore::open(env, fs, root, name, &dead, on_damage, on_failure)
-            .await
-            .map_err(|error| format!("cannot open master:store: {error}"))
+        let opened = MasterStore::open(env, fs, root, name, &dead, on_failure).await;
+        opened.map_err(|error| cannot_open(&error))
     }
 
     /// Those of `servers`, which all have sessions, with a process that has not ended.

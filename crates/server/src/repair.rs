@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cell::region::ServerName;
-use engine::recovery::{OnDamage, other_servers_log_dirs};
+use engine::recovery::other_servers_log_dirs;
 use master::procedure::journal::Journal;
 use master::rebuild;
 use master::store::MasterStore;
@@ -79,9 +79,7 @@ async fn count_stored_procedures(env: &base::env::Env, data: &DataDirectory) -> 
     let root = data.root.master_data();
     let dead_log_dirs =
         other_servers_log_dirs(&*data.fs, &root, &server).await.map_err(|error| error.to_string())?;
-    let store =
-        MasterStore::open(env, &data.fs, &data.root, &server, &dead_log_dirs, OnDamage::Refuse, on_fatal)
-            .await;
+    let store = MasterStore::open(env, &data.fs, &data.root, &server, &dead_log_dirs, on_fatal).await;
     let store = store.map_err(|error| error.to_string())?;
     let loaded = Journal::new(store.region().clone()).load().await;
     let closed = store.close().await;

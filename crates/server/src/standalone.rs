@@ -15,7 +15,7 @@ use base::env::{Env, Listener};
 use cell::region::ServerName;
 use console::{Identity, Peers};
 use engine::recovery::other_servers_log_dirs;
-use master::store::MasterStore;
+use master::store::{MasterStore, cannot_open};
 use master::{Master, MasterParts};
 use os::{Runtimes, service_manager};
 use regionserver::{Lease, RegionServer, RegionServerParts};
@@ -34,7 +34,7 @@ use crate::logging;
 use crate::output::print_line;
 use crate::rest;
 use crate::second_level_cache;
-use crate::settings::{Limits, chore_options, on_damage, region_server_options};
+use crate::settings::{Limits, chore_options, region_server_options};
 use crate::signals::Stop;
 use crate::sinks::{RoleMetrics, Sinks};
 use crate::thrift::{self, ThriftListener};
@@ -298,7 +298,6 @@ impl Node {
         let on_log_failure =
             |error: &wal::Error| end_process(&format!("the write-ahead log of the master failed: {error}"));
         let on_log_failure = Arc::new(on_log_failure);
-        let on_damage = on_damage(config);
         // This process holds the lock of the directory, so no other process writes to the logs of
         // earlier runs.
         let unreadable = |error: fs::Error| format!("cannot list the logs of earlier runs: {error}");
@@ -307,15 +306,8 @@ impl Node {
             other_servers_log_dirs(&*data.fs, &store_root, &master_name).await.map_err(unreadable)?;
         let dead_server_log_dirs =
             other_servers_log_dirs(&*data.fs, &data.root, &server_name).await.map_err(unreadable)?;
-        let store = MasterStore::open(
-            env,
-            &data.fs,
-            &data.root,
-            &master_name,
-            &dead_master_log_dirs,
-            on_damage,
-            on_log_failure,
-        );
+        let store =
+            MasterStore::open(env, &data.fs, &data.root, &master_name, &dead_master_log_dirs, on_log_failure);
         let on_stop = stop.clone();
         let region_server = RegionServer::start(RegionServerParts {
             env: env.clone(),
@@ -340,10 +332,7 @@ impl Node {
             on_stop: Arc::new(move |why| on_stop.request(why)),
         });
         let (store, region_server) = tokio::join!(store, region_server);
-        let store = store.map_err(|error| {
-            let remedy = "if its files are damaged, replace it with an empty one: `grampus repair master`";
-            format!("cannot open master:store: {error}; {remedy}")
-        })?;
+        let store = store.map_err(|error| cannot_open(&error))?;
         let region_server =
             region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
         let recorded = store.set_standalone(true).await;

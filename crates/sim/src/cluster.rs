@@ -279,7 +279,6 @@ async fn run_master(
             connections: Arc::new(RepeatedCalls::new(env, planted)),
             // The operator balances, at times that the history knows.
             chores: ChoreOptions { balancer_period: Duration::from_secs(86_400), ..chore_options() },
-            on_damage: Default::default(),
             replay_logs: Arc::new(|| Box::pin(std::future::ready(Err("no standalone server runs".into())))),
         })
         .await?;

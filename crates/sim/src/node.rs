@@ -74,8 +74,7 @@ impl Standalone {
         let exiting = life.clone();
         let on_log_failure =
             Arc::new(move |error: &wal::Error| exiting.exit(&format!("log failed: {error}")));
-        let on_damage = Default::default();
-        let store = MasterStore::open(env, fs, &root, &master_name, &dead_masters, on_damage, on_log_failure);
+        let store = MasterStore::open(env, fs, &root, &master_name, &dead_masters, on_log_failure);
         let region_server = RegionServer::start(region_server_parts(life, &root, server_name, dead_log_dirs));
         let (store, region_server) = tokio::join!(store, region_server);
         let (store, region_server) = (store.map_err(text)?, region_server.map_err(text)?);

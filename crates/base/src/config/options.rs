@@ -443,6 +443,9 @@ options! {
         ///
         /// With `true`, a log that cannot be read also counts as damaged, even if the DataNodes
         /// that have it are only down. Remove the option when the regions are open.
+        ///
+        /// The master's own region, `master:store`, never opens without these edits. If its log is
+        /// damaged, replace the region: `grampus repair master`.
         wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
     }
     "Disk" {

@@ -192,10 +192,9 @@ impl Cluster {
             other_servers_log_dirs(&*fs, &root.master_data(), &name(1)).await.map_err(text)?;
         let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &name(2)).await.map_err(text)?;
         let on_fatal = Arc::new(|_: &wal::Error| ());
-        let store =
-            MasterStore::open(env, &fs, &root, &name(1), &dead_master_log_dirs, Default::default(), on_fatal)
-                .await
-                .map_err(text)?;
+        let store = MasterStore::open(env, &fs, &root, &name(1), &dead_master_log_dirs, on_fatal)
+            .await
+            .map_err(text)?;
         let server = match options.has_processes {
             true => process(env, &fs, &root, name(2)),
             false => RegionServerParts {

@@ -20,7 +20,7 @@ use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
 use crate::output::print_line;
-use crate::settings::{Limits, chore_options, on_damage};
+use crate::settings::{Limits, chore_options};
 use crate::signals::Stop;
 use crate::standalone::Process;
 use crate::watchdog::{Probe, Watchdog};
@@ -120,7 +120,6 @@ async fn serve(process: Process) -> Result<(), String> {
             on_stop: Arc::new(move |why| on_stop.request(why)),
             connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
             chores: chore_options(&config, &data.disk),
-            on_damage: on_damage(&config),
             replay_logs: replay_logs(&env, &data),
         })
         .await?;

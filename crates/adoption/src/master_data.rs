@@ -155,6 +155,8 @@ pub async fn create(
     records: &[Record],
 ) -> Result<()> {
     let store = open(env, fs, root, &[]).await?;
+    // In a directory of HBase, `hbase:meta` names the server that has a region's edits in its logs.
+    store.set_needs_replay(false).await?;
     let region = store.region();
     let mut mutations = Vec::new();
     for cell in &content.location {

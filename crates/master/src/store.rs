@@ -34,8 +34,8 @@ pub const STATE: &[u8] = b"state";
 /// The row with the time at which the last master became active, 8 bytes. HBase has no such row.
 const ACTIVE_SINCE: &[u8] = b"grampus-active-since";
 
-/// The row that states whether a standalone server used the directory last: one byte, 1 or 0. HBase
-/// has no such row.
+/// The row that states whether a cluster must replay all logs first, because a standalone server
+/// used the directory last: one byte, 1 or 0. HBase has no such row.
 const STANDALONE: &[u8] = b"grampus-standalone";
 
 /// The shortest time in milliseconds between the recorded times of two masters. The numbers of a
@@ -185,25 +185,32 @@ impl MasterStore {
         Ok(since_ms)
     }
 
-    /// Whether a standalone server used the directory last ([`MasterStore::set_standalone`]).
+    /// Whether a cluster must replay all logs before it uses the directory
+    /// ([`MasterStore::set_needs_replay`]). Also true if that is unknown, because no master of a
+    /// cluster has become active since this region was created: the region may have replaced a
+    /// damaged one. A replay that is not needed is harmless while no region server is live: it
+    /// skips the edits that are in store files.
     ///
     /// # Errors
     /// The region's error.
-    pub async fn is_standalone(&self) -> Result<bool, engine::Error> {
-        Ok(self.value_of(STANDALONE).await?.is_some_and(|value| value == [1]))
+    pub async fn needs_replay(&self) -> Result<bool, engine::Error> {
+        match self.value_of(STANDALONE).await? {
+            Some(value) => Ok(value == [1]),
+            None => Ok(self.value_of(ACTIVE_SINCE).await?.is_none()),
+        }
     }
 
-    /// Records durably that a standalone server uses the directory, before it serves. Any of its
-    /// regions may then have edits in the logs of any run, which a cluster must replay before it
-    /// uses the directory: `hbase:meta` names only the last run.
+    /// Records durably whether a cluster must replay all logs before it uses the directory. A
+    /// standalone server sets this before it serves: any of its regions may then have edits in the
+    /// logs of any run, and `hbase:meta` names only the last run.
     ///
     /// # Errors
     /// The region's error.
-    pub async fn set_standalone(&self, is_standalone: bool) -> Result<(), engine::Error> {
-        if self.is_standalone().await? == is_standalone {
+    pub async fn set_needs_replay(&self, needs_replay: bool) -> Result<(), engine::Error> {
+        let value = [u8::from(needs_replay)];
+        if self.value_of(STANDALONE).await?.is_some_and(|stored| stored == value) {
             return Ok(());
         }
-        let value = [u8::from(is_standalone)];
         let cell = KeyValue::new(STANDALONE, STATE, b"d", LATEST_TIMESTAMP, CellType::Put, &value);
         self.region().batch_atomic(vec![Mutation::put(STANDALONE, vec![cell])]).await
     }
@@ -325,17 +332,28 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_use_by_a_standalone_server_is_recorded() {
+    async fn a_needed_replay_is_recorded_and_assumed_for_a_new_region() {
         let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
         let (env, root) = (env(1), RootDir::new(FilePath::root()));
         let own = ServerName { host: "own".into(), port: 1, start_code: 1 };
         let on_fatal = Arc::new(|_: &wal::Error| ());
         let store = MasterStore::open(&env, &fs, &root, &own, &[], on_fatal).await.unwrap();
-        assert!(!store.is_standalone().await.unwrap());
-        for is_standalone in [true, true, false] {
-            store.set_standalone(is_standalone).await.unwrap();
-            assert_eq!(store.is_standalone().await.unwrap(), is_standalone);
+        assert!(store.needs_replay().await.unwrap(), "the region may have replaced another one");
+        for needs_replay in [true, true, false, true, false] {
+            store.set_needs_replay(needs_replay).await.unwrap();
+            assert_eq!(store.needs_replay().await.unwrap(), needs_replay);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_region_of_a_cluster_without_the_record_needs_no_replay() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let (env, root) = (env(1), RootDir::new(FilePath::root()));
+        let own = ServerName { host: "own".into(), port: 1, start_code: 1 };
+        let on_fatal = Arc::new(|_: &wal::Error| ());
+        let store = MasterStore::open(&env, &fs, &root, &own, &[], on_fatal).await.unwrap();
+        store.become_active(env.clock.now_ms()).await.unwrap();
+        assert!(!store.needs_replay().await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]
@@ -347,8 +365,8 @@ mod tests {
         let on_fatal = Arc::new(|_: &wal::Error| ());
         let store = MasterStore::open(&env, &fs, &root, &server(1), &[], on_fatal.clone()).await.unwrap();
         store.become_active(env.clock.now_ms()).await.unwrap();
-        store.set_standalone(true).await.unwrap();
-        store.set_standalone(false).await.unwrap();
+        store.set_needs_replay(true).await.unwrap();
+        store.set_needs_replay(false).await.unwrap();
 
         let image = memory.crash(&mut || 0);
         let dir = root.master_data().wal_dir(&server(1));

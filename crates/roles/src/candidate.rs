@@ -58,7 +58,7 @@ pub struct MasterOptions {
     /// Periods of the chores.
     pub chores: ChoreOptions,
     /// Puts the edits in all logs of the directory into store files. Called before the master is
-    /// active if a standalone server used the directory last.
+    /// active if a standalone server may have used the directory last, or if the directory is new.
     pub replay_logs: ReplayLogs,
 }
 
@@ -141,16 +141,18 @@ impl Candidate {
     pub async fn activate(&self, options: MasterOptions) -> Result<ActiveMaster, String> {
         let Member { env, fs, root, coordinator, names, name, info_port, .. } = &self.member;
         let store = self.open_store().await?;
-        let active_since_ms = store
-            .become_active(env.clock.now_ms())
-            .await
-            .map_err(|error| format!("cannot write master:store: {error}"))?;
-        take_over_logs(&store, &options.replay_logs).await?;
         let mut tracker = ServerTracker::new(coordinator.clone(), names);
         let live = tracker.live().await;
         let live = live.map_err(|error| format!("cannot read the region servers: {error}"))?;
         watchdog::delete_unused(&**fs, root, &live).await;
         let living = self.living(&live).await;
+        // First: a new `master:store` counts as one that needs a replay only until a master has
+        // become active.
+        take_over_logs(&store, &living, &options.replay_logs).await?;
+        let active_since_ms = store
+            .become_active(env.clock.now_ms())
+            .await
+            .map_err(|error| format!("cannot write master:store: {error}"))?;
         let master = Master::new(MasterParts {
             env: env.clone(),
             fs: fs.clone(),
@@ -197,17 +199,30 @@ impl Candidate {
     }
 }
 
-/// Puts the edits in the logs of a standalone server into store files, if the server used the
-/// directory last.
-async fn take_over_logs(store: &MasterStore, replay_logs: &ReplayLogs) -> Result<(), String> {
+/// Puts the edits in all logs into store files, if a standalone server may have used the directory
+/// last. `living` are the region servers whose processes may run.
+async fn take_over_logs(
+    store: &MasterStore,
+    living: &[ServerName],
+    replay_logs: &ReplayLogs,
+) -> Result<(), String> {
     let failed = |error: engine::Error| format!("cannot use master:store: {error}");
-    if !store.is_standalone().await.map_err(failed)? {
+    if !store.needs_replay().await.map_err(failed)? {
         return Ok(());
     }
-    info!("a standalone server used this directory: replaying its logs");
+    // Region servers register only with an active master. So there are some only if `master:store`
+    // was lost while the cluster ran, or if sessions of ended servers have not expired yet. The
+    // replay would write to regions that a live server has open.
+    if let Some(server) = living.first() {
+        return Err(format!(
+            "cannot replay the logs of earlier runs: region server {server} is live; stop all region servers, and \
+             start the master when their sessions have expired"
+        ));
+    }
+    info!("a standalone server may have used this directory last: replaying all logs");
     let replayed = replay_logs().await;
-    replayed.map_err(|error| format!("cannot replay the logs of the standalone server: {error}"))?;
-    store.set_standalone(false).await.map_err(failed)
+    replayed.map_err(|error| format!("cannot replay the logs of earlier runs: {error}"))?;
+    store.set_needs_replay(false).await.map_err(failed)
 }
 
 /// Ends the process of a master whose log failed.
@@ -316,4 +331,89 @@ fn follow_region_servers(
             env.clock.sleep(RETRY_PAUSE).await;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use base::testing::env;
+    use fs::memory::MemoryFs;
+    use fs::{FilePath, FileSystem};
+    use layout::RootDir;
+
+    use super::*;
+
+    fn server(start_code: u64) -> ServerName {
+        ServerName { host: "h".into(), port: 1, start_code }
+    }
+
+    async fn open(fs: &Arc<dyn FileSystem>, start_code: u64) -> MasterStore {
+        let (env, root, own) = (env(start_code), RootDir::new(FilePath::root()), server(start_code));
+        let dead = fence_earlier_masters(&**fs, &*env.random, &root, &own).await.unwrap();
+        let on_failure = Arc::new(|_: &wal::Error| ());
+        MasterStore::open(&env, fs, &root, &own, &dead, on_failure).await.unwrap()
+    }
+
+    /// A replay that counts its calls.
+    fn counted(result: Result<(), String>) -> (ReplayLogs, Arc<AtomicUsize>) {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counter = calls.clone();
+        let replay: ReplayLogs = Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            Box::pin(std::future::ready(result.clone()))
+        });
+        (replay, calls)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn logs_are_replayed_once_after_each_use_by_a_standalone_server() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let (replay, calls) = counted(Ok(()));
+        for use_of_cluster in 1..=3 {
+            let standalone = open(&fs, 10 * use_of_cluster).await;
+            standalone.set_needs_replay(true).await.unwrap();
+            standalone.close().await.unwrap();
+            for master in 1..=2 {
+                let store = open(&fs, 10 * use_of_cluster + master).await;
+                take_over_logs(&store, &[], &replay).await.unwrap();
+                store.become_active(master).await.unwrap();
+                store.close().await.unwrap();
+            }
+            assert_eq!(calls.load(Ordering::Relaxed) as u64, use_of_cluster);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failed_replay_is_repeated_by_the_next_master() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let store = open(&fs, 1).await;
+        let (failing, _) = counted(Err("no".into()));
+        let failed = take_over_logs(&store, &[], &failing).await;
+        assert_eq!(failed.unwrap_err(), "cannot replay the logs of earlier runs: no");
+        store.close().await.unwrap();
+        let store = open(&fs, 2).await;
+        let (replay, calls) = counted(Ok(()));
+        take_over_logs(&store, &[], &replay).await.unwrap();
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replaced_master_store_needs_a_replay_while_no_region_server_is_live() {
+        let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
+        let (replay, calls) = counted(Ok(()));
+        let store = open(&fs, 1).await;
+        take_over_logs(&store, &[], &replay).await.unwrap();
+        store.become_active(1).await.unwrap();
+        store.close().await.unwrap();
+
+        // As by `grampus repair master`.
+        fs.delete(RootDir::new(FilePath::root()).master_data().path()).await.unwrap();
+        let store = open(&fs, 2).await;
+        let refused = take_over_logs(&store, &[server(7)], &replay).await.unwrap_err();
+        assert!(refused.contains("region server h,1,7 is live; stop all region servers"), "{refused}");
+        assert_eq!(calls.load(Ordering::Relaxed), 1);
+        take_over_logs(&store, &[], &replay).await.unwrap();
+        assert_eq!(calls.load(Ordering::Relaxed), 2);
+    }
 }

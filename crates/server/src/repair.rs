@@ -58,6 +58,7 @@ pub fn master(arguments: &ServerArguments) -> Result<(), String> {
         fs.sync_dir(root.path()).await.map_err(|error| failed(&error))?;
         println!("master:store cannot be read: {damage}");
         println!("old files kept in {to}; the next start creates an empty master:store");
+        println!("(a cluster then replays all logs first, because the files named the servers to recover)");
         println!(
             "lost: procedures in progress, for example the creation, change or split of a table (repeat them),"
         );

@@ -335,7 +335,7 @@ impl Node {
         let store = store.map_err(|error| cannot_open(&error))?;
         let region_server =
             region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
-        let recorded = store.set_standalone(true).await;
+        let recorded = store.set_needs_replay(true).await;
         recorded.map_err(|error| format!("cannot write master:store: {error}"))?;
         let direct = Arc::new(Direct::default());
         direct.connect(&region_server);

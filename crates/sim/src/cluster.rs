@@ -20,7 +20,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
-use cell::region::ServerName;
+use cell::region::{RegionInfo, ServerName};
 use client::Registry;
 use fs::shared::Shared;
 use fs::{FilePath, FileSystem};
@@ -29,6 +29,7 @@ use master::chores::ChoreOptions;
 use master::{Connections, Master};
 use proto::exception::Answer;
 use regionserver::{Lease, RegionServer, RegionServerParts};
+use roles::candidate::ReplayLogs;
 use roles::member::{end_with_session, wait_for_cluster};
 use roles::region_server::{active_master, register, stop_with_cluster};
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
@@ -279,7 +280,7 @@ async fn run_master(
             connections: Arc::new(RepeatedCalls::new(env, planted)),
             // The operator balances, at times that the history knows.
             chores: ChoreOptions { balancer_period: Duration::from_secs(86_400), ..chore_options() },
-            replay_logs: Arc::new(|| Box::pin(std::future::ready(Err("no standalone server runs".into())))),
+            replay_logs: check_new(&member),
         })
         .await?;
     lock(&running.masters).insert(life.process.name().to_string(), Arc::downgrade(active.master()));
@@ -288,6 +289,21 @@ async fn run_master(
     life.process.record("is the active master");
     std::future::pending::<()>().await;
     active.close().await
+}
+
+/// A replay of logs that succeeds in a new directory. No standalone server runs, so that nothing is
+/// to be replayed later.
+fn check_new(member: &Member) -> ReplayLogs {
+    let (fs, meta) = (member.fs.clone(), member.root.region_dir(&RegionInfo::meta()));
+    Arc::new(move || {
+        let (fs, meta) = (fs.clone(), meta.clone());
+        Box::pin(async move {
+            match fs.stat(&meta).await.map_err(text)? {
+                None => Ok(()),
+                Some(_) => Err("no standalone server runs".to_string()),
+            }
+        })
+    })
 }
 
 async fn run_region_server(

@@ -12,7 +12,9 @@
 //! All other regions get rows, so that no file that may contain rows is left out. If these regions
 //! overlap, the next start merges them.
 //!
-//! The states of tables are lost with `hbase:meta`: all tables are considered enabled.
+//! The states of tables are lost with `hbase:meta`: all tables are considered enabled. Also lost is
+//! which servers have unflushed edits of a region in their logs. So the next master of a cluster
+//! replays all logs before it opens regions.
 //!
 //! The old directory and logs of `hbase:meta` are moved to `corrupt/`, from which nothing is
 //! removed. After an interruption, the rebuild can be repeated.
@@ -26,6 +28,7 @@ use cell::range::{self, KeyRange};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use engine::Region;
+use engine::recovery::other_servers_log_dirs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use layout::store::StoreFileName;
@@ -33,12 +36,12 @@ use wire::meta::row;
 use wire::meta::{MetaRegionState, TableState};
 
 use crate::integrity::{Fault, faults_of};
-use crate::store::LoneRegion;
+use crate::store::{LoneRegion, MasterStore, cannot_open};
 
 /// Rows per write.
 const ROWS_PER_WRITE: usize = 1000;
 
-/// The host in the name of the log that the rebuild writes. No server has this host name.
+/// The host in the names of the logs that the rebuild writes. No server has this host name.
 const LOG_HOST: &str = "grampus-repair";
 
 /// The result of a rebuild.
@@ -105,9 +108,23 @@ pub async fn rebuild_meta(
         rebuilt.tables.push((table.clone(), live.len()));
         found.push((table, live));
     }
+    require_replay(env, fs, root).await?;
     rebuilt.kept = set_aside(&**fs, root, env.clock.now_ms()).await?;
     write(env, fs, root, &found).await?;
     Ok(rebuilt)
+}
+
+/// Records that the next master of a cluster must replay all logs. It would otherwise open the
+/// regions, for which the new rows name no servers, without the edits that are only in logs.
+async fn require_replay(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<(), engine::Error> {
+    let server = ServerName { host: LOG_HOST.into(), port: 1, start_code: env.clock.now_ms() };
+    let dead_log_dirs = other_servers_log_dirs(&**fs, &root.master_data(), &server).await?;
+    let on_fatal = Arc::new(|_: &wal::Error| ());
+    let store = MasterStore::open(env, fs, root, &server, &dead_log_dirs, on_fatal).await;
+    let store = store.map_err(|error| engine::Error::bad_request(cannot_open(&error)))?;
+    let recorded = store.set_needs_replay(true).await;
+    let closed = store.close().await;
+    recorded.and(closed)
 }
 
 /// The directories of a table's regions.
@@ -369,5 +386,22 @@ mod tests {
             [(&first, &own), (&d, &own), (&e, &own), (&last, &own), (&merged, &files)];
         let (live, replaced) = partitioned(&all);
         assert_eq!((live, replaced), (vec![merged, d, e], vec![first, last]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_replays_all_logs_after_a_rebuild() {
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::memory::MemoryFs::new());
+        let (env, root) = (base::testing::env(1), RootDir::new(FilePath::root()));
+        let open = async |start_code| {
+            let server = ServerName { host: "h".into(), port: 1, start_code };
+            let dirs = other_servers_log_dirs(&*fs, &root.master_data(), &server).await.unwrap();
+            let on_fatal = Arc::new(|_: &wal::Error| ());
+            MasterStore::open(&env, &fs, &root, &server, &dirs, on_fatal).await.unwrap()
+        };
+        let store = open(1).await;
+        store.set_needs_replay(false).await.unwrap();
+        store.close().await.unwrap();
+        rebuild_meta(&env, &fs, &root).await.unwrap();
+        assert!(open(2).await.needs_replay().await.unwrap());
     }
 }

@@ -33,7 +33,7 @@ use wire::meta::{INFO, MetaRegionState, MetaRow, SERVER, SERVER_NAME, START_CODE
 use crate::catalog::{self, Catalog, NAMESPACES, log_dirs};
 use crate::procedure::is_repeated_at_start;
 use crate::record::AdoptionRecord;
-use crate::replay::{Replay, at_region};
+use crate::replay::Replay;
 use crate::scratch::list;
 use crate::{Progress, Result, file_lists, master_data, refused};
 
@@ -100,9 +100,9 @@ pub struct Release {
 #[derive(Debug, Default)]
 pub struct Released {
     /// Regions with edits that were flushed.
-    pub flushed: usize,
+    pub flushed: u64,
     /// Regions of all tables.
-    pub regions: usize,
+    pub regions: u64,
     /// What the operator should know.
     pub warnings: Vec<String>,
 }
@@ -241,26 +241,12 @@ impl Releasing<'_> {
         let table = self.meta_descriptor().await?;
         let meta = replay.server.open(table, RegionInfo::meta()).await?;
         let catalog = catalog::read(&meta).await?;
-        self.progress.begin("flush regions", catalog.regions.len() as u64);
-        let mut descriptors = BTreeMap::new();
-        for row in &catalog.regions {
-            self.released.regions += 1;
-            let region = &row.region;
-            let is_opened = self.reads_namespaces_of(region) || replay.is_needed_by(region).await?;
-            if is_opened && fs.stat(&root.region_dir(region)).await?.is_some() {
-                let descriptor = self.descriptor(&mut descriptors, &region.table).await?;
-                if let Some(descriptor) = descriptor {
-                    let opened = replay.server.open(descriptor, region.clone()).await;
-                    let opened = opened.map_err(|error| at_region(region, error))?;
-                    if self.reads_namespaces_of(region) {
-                        self.namespaces.extend(catalog::rows(&opened).await?);
-                    }
-                    opened.close_once().await?;
-                    self.released.flushed += 1;
-                }
-            }
-            self.progress.advance(1);
-        }
+        let namespaces = namespace_table();
+        let read = self.request.version.has_namespaces_in_meta().then_some(&namespaces);
+        let done = replay.flush_regions(&catalog, read, self.progress).await?;
+        self.released.regions = catalog.regions.len() as u64;
+        self.released.flushed = done.flushed;
+        self.namespaces = done.rows;
         let written = self.write_meta(&meta, &catalog, last).await;
         let closed = meta.close_once().await;
         written?;

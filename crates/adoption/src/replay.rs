@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::env::Env;
+use cell::KeyValue;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
+use engine::Region;
 use fs::FileSystem;
 use layout::RootDir;
 
 use crate::catalog::{self, Catalog, log_dirs};
 use crate::offline::OfflineServer;
-use crate::{Error, Result, recovered};
+use crate::{Error, NoProgress, Progress, Result, recovered};
 
 /// What a replay did.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,14 +37,26 @@ pub async fn replay_logs(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir) ->
     let replay = Replay::begin(env, fs, root).await?;
     let meta = replay.server.open(stored.unwrap_or_else(wire::meta::descriptor), RegionInfo::meta()).await?;
     let regions = match catalog::read(&meta).await {
-        Ok(catalog) => replay.flush_regions(&catalog).await,
+        Ok(catalog) => replay.flush_regions(&catalog, None, &NoProgress).await,
         Err(error) => Err(error),
     };
     meta.close_once().await?;
-    let replayed = Replayed { regions: regions?, warnings: replay.server.warnings().to_vec() };
+    let replayed = Replayed { regions: regions?.flushed, warnings: replay.server.warnings().to_vec() };
     replay.end().await?;
     Ok(replayed)
 }
+
+/// The regions that a replay opened and closed.
+#[derive(Default)]
+pub(crate) struct FlushedRegions {
+    /// Their number.
+    pub(crate) flushed: u64,
+    /// The rows of the table that was to be read.
+    pub(crate) rows: Vec<Vec<KeyValue>>,
+}
+
+/// Descriptors that were read; `None` for a table that has none.
+type Descriptors = BTreeMap<TableName, Option<TableDescriptor>>;
 
 /// The logs of all servers, and a server that replays them.
 pub(crate) struct Replay<'a> {
@@ -79,36 +93,54 @@ impl<'a> Replay<'a> {
 
     /// Whether a region must be opened: it may have edits in logs, or an interrupted bulk load,
     /// which is completed or rolled back when it opens.
-    ///
-    /// # Errors
-    /// File system errors.
-    pub(crate) async fn is_needed_by(&self, region: &RegionInfo) -> Result<bool> {
+    async fn is_needed_by(&self, region: &RegionInfo) -> Result<bool> {
         Ok(self.is_damaged
             || self.logged.contains(&region.encoded_name())
             || recovered::count_edits(&**self.fs, self.root, region).await? > 0
             || self.root.has_bulk_load(&**self.fs, region).await?)
     }
 
-    /// Opens the regions that need it, and closes them, which flushes. Returns their number.
-    async fn flush_regions(&self, catalog: &Catalog) -> Result<u64> {
-        let mut tables: BTreeMap<TableName, Option<TableDescriptor>> = BTreeMap::new();
-        let mut flushed = 0;
+    /// Opens the regions that need it, and closes them, which flushes. Reads all rows of the table
+    /// `read`.
+    ///
+    /// # Errors
+    /// Errors of the file system and of the regions.
+    pub(crate) async fn flush_regions(
+        &self,
+        catalog: &Catalog,
+        read: Option<&TableName>,
+        progress: &dyn Progress,
+    ) -> Result<FlushedRegions> {
+        progress.begin("flush regions", catalog.regions.len() as u64);
+        let (mut done, mut descriptors) = (FlushedRegions::default(), Descriptors::new());
         for region in catalog.regions.iter().map(|row| &row.region) {
-            if !self.is_needed_by(region).await?
-                || self.fs.stat(&self.root.region_dir(region)).await?.is_none()
+            let is_read = read == Some(&region.table);
+            if (is_read || self.is_needed_by(region).await?)
+                && let Some(opened) = self.open(region, &mut descriptors).await?
             {
-                continue;
+                if is_read {
+                    done.rows.extend(catalog::rows(&opened).await?);
+                }
+                opened.close_once().await?;
+                done.flushed += 1;
             }
-            if !tables.contains_key(&region.table) {
-                let table = self.root.find_table_descriptor(&**self.fs, &region.table).await?;
-                tables.insert(region.table.clone(), table);
-            }
-            let Some(table) = tables.get(&region.table).cloned().flatten() else { continue };
-            let opened = self.server.open(table, region.clone()).await;
-            opened.map_err(|error| at_region(region, error))?.close_once().await?;
-            flushed += 1;
+            progress.advance(1);
         }
-        Ok(flushed)
+        Ok(done)
+    }
+
+    /// Opens a region; `None` if it has no directory, or its table no descriptor.
+    async fn open(&self, region: &RegionInfo, descriptors: &mut Descriptors) -> Result<Option<Arc<Region>>> {
+        if self.fs.stat(&self.root.region_dir(region)).await?.is_none() {
+            return Ok(None);
+        }
+        if !descriptors.contains_key(&region.table) {
+            let found = self.root.find_table_descriptor(&**self.fs, &region.table).await?;
+            descriptors.insert(region.table.clone(), found);
+        }
+        let Some(table) = descriptors.get(&region.table).cloned().flatten() else { return Ok(None) };
+        let opened = self.server.open(table, region.clone()).await;
+        opened.map(Some).map_err(|error| at_region(region, error))
     }
 
     /// Ends after all regions were closed.
@@ -121,7 +153,7 @@ impl<'a> Replay<'a> {
 }
 
 /// Names the region in an error.
-pub(crate) fn at_region(region: &RegionInfo, error: Error) -> Error {
+fn at_region(region: &RegionInfo, error: Error) -> Error {
     Error::Refused(format!("region {} of table {}: {error}", region.encoded_name(), region.table))
 }
 
@@ -132,7 +164,7 @@ mod tests {
     use cell::query::Scan;
     use cell::region::ServerName;
     use cell::schema::FamilyDescriptor;
-    use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
+    use cell::{CellType, LATEST_TIMESTAMP};
     use fs::FilePath;
     use fs::memory::MemoryFs;
     use wire::meta::row::put_open;

@@ -9,6 +9,7 @@ use cell::query::Scan;
 use cell::region::RegionInfo;
 use cell::schema::TableName;
 use engine::Region;
+use engine::recovery::OnDamage;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
@@ -84,7 +85,7 @@ pub async fn inspect(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<C
     file_lists::remove_all(&memory, &dir).await?;
     let has_namespaces = has_namespaces(fs, root).await;
     let memory: Arc<dyn FileSystem> = Arc::new(memory);
-    let server = OfflineServer::start(env, &memory, root, (&log_dirs, &[])).await?;
+    let server = OfflineServer::start(env, &memory, root, (&log_dirs, &[]), OnDamage::Refuse).await?;
     let region = server.open(wire::meta::descriptor(), RegionInfo::meta()).await?;
     let catalog = read(&region).await;
     region.abandon();

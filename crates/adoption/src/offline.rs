@@ -44,7 +44,8 @@ pub struct OfflineServer {
 
 impl OfflineServer {
     /// Scans the logs in `log_dirs`, and begins a log below `root`. `records` list the logs that
-    /// must be there.
+    /// must be there. `on_damage` determines whether regions open without edits that are lost in a
+    /// damaged log.
     ///
     /// # Errors
     /// Errors of the file system, and logs of an unsupported format.
@@ -53,11 +54,11 @@ impl OfflineServer {
         fs: &Arc<dyn FileSystem>,
         root: &RootDir,
         (log_dirs, records): (&[FilePath], &[FilePath]),
+        on_damage: OnDamage,
     ) -> Result<OfflineServer> {
         let name = new_name(env, &**fs, root).await?;
         let logs = (log_dirs, records);
-        let recovered =
-            RecoveredLogs::scan(fs.clone(), root, logs, name.start_code, OnDamage::Refuse).await?;
+        let recovered = RecoveredLogs::scan(fs.clone(), root, logs, name.start_code, on_damage).await?;
         let options = wal::LogOptions {
             reserve_bytes: 0,
             ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
@@ -90,6 +91,11 @@ impl OfflineServer {
     pub async fn open(&self, table: TableDescriptor, info: RegionInfo) -> Result<Arc<Region>> {
         let entries = self.recovered.entries_of(self.services.fs.clone(), &info);
         Ok(Region::open(self.services.clone(), Opening { info, table: Arc::new(table), entries }).await?)
+    }
+
+    /// Whether the logs may have edits of a region.
+    pub(crate) fn may_have_edits_of(&self, region: &RegionInfo) -> bool {
+        self.recovered.may_have_edits_of(&region.encoded_name())
     }
 
     /// What an operator should know about damaged, shortened, and missing logs.

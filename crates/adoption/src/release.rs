@@ -24,6 +24,7 @@ use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
+use engine::recovery::OnDamage;
 use fs::FileSystem;
 use layout::ownership::{ADOPTION_DIR, Owner, RELEASING};
 use layout::{FileListTracker, RootDir};
@@ -236,7 +237,7 @@ impl Releasing<'_> {
     /// Replays the logs into store files, and writes `hbase:meta`.
     async fn flush_regions(&mut self, last: &ServerName) -> Result<Catalog> {
         let (fs, root) = (self.fs, self.root);
-        let replay = Replay::begin(self.env, fs, root).await?;
+        let replay = Replay::begin(self.env, fs, root, OnDamage::Refuse).await?;
         self.released.warnings.extend(replay.server.warnings().iter().cloned());
         let table = self.meta_descriptor().await?;
         let meta = replay.server.open(table, RegionInfo::meta()).await?;

@@ -1,6 +1,6 @@
 //! Puts edits that are only in logs into store files, while no server uses the directory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::env::Env;
@@ -8,6 +8,7 @@ use cell::KeyValue;
 use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use engine::Region;
+use engine::recovery::OnDamage;
 use fs::FileSystem;
 use layout::RootDir;
 
@@ -28,13 +29,19 @@ pub struct Replayed {
 /// Another call completes one that did not end.
 ///
 /// # Errors
-/// Errors of the file system, and regions that may have lost edits in a damaged log.
-pub async fn replay_logs(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<Replayed> {
+/// Errors of the file system, and regions that may have lost edits in a damaged log, unless
+/// `on_damage` accepts the loss.
+pub async fn replay_logs(
+    env: &Env,
+    fs: &Arc<dyn FileSystem>,
+    root: &RootDir,
+    on_damage: OnDamage,
+) -> Result<Replayed> {
     if fs.stat(&root.region_dir(&RegionInfo::meta())).await?.is_none() {
         return Ok(Replayed::default()); // No server has served yet.
     }
     let stored = root.find_table_descriptor(&**fs, &TableName::meta()).await?;
-    let replay = Replay::begin(env, fs, root).await?;
+    let replay = Replay::begin(env, fs, root, on_damage).await?;
     let meta = replay.server.open(stored.unwrap_or_else(wire::meta::descriptor), RegionInfo::meta()).await?;
     let regions = match catalog::read(&meta).await {
         Ok(catalog) => replay.flush_regions(&catalog, None, &NoProgress).await,
@@ -64,9 +71,6 @@ pub(crate) struct Replay<'a> {
     root: &'a RootDir,
     /// Opens regions with their edits in the logs.
     pub(crate) server: OfflineServer,
-    // Encoded names of the regions that have edits in logs.
-    logged: BTreeSet<String>,
-    is_damaged: bool,
 }
 
 impl<'a> Replay<'a> {
@@ -78,24 +82,17 @@ impl<'a> Replay<'a> {
         env: &Env,
         fs: &'a Arc<dyn FileSystem>,
         root: &'a RootDir,
+        on_damage: OnDamage,
     ) -> Result<Replay<'a>> {
         let dirs = log_dirs(&**fs, root).await?;
-        let mut paths = Vec::new();
-        for dir in &dirs {
-            paths.extend(wal::recovery::logs_in(&**fs, dir).await?);
-        }
-        let index = wal::recovery::scan_past_damage(&**fs, &paths).await?;
-        let logged = index.regions().map(|(encoded, _)| encoded.to_string()).collect();
-        let is_damaged = !index.damaged_parts().is_empty();
-        let server = OfflineServer::start(env, fs, root, (&dirs, &[])).await?;
-        Ok(Replay { fs, root, server, logged, is_damaged })
+        let server = OfflineServer::start(env, fs, root, (&dirs, &[]), on_damage).await?;
+        Ok(Replay { fs, root, server })
     }
 
     /// Whether a region must be opened: it may have edits in logs, or an interrupted bulk load,
     /// which is completed or rolled back when it opens.
     async fn is_needed_by(&self, region: &RegionInfo) -> Result<bool> {
-        Ok(self.is_damaged
-            || self.logged.contains(&region.encoded_name())
+        Ok(self.server.may_have_edits_of(region)
             || recovered::count_edits(&**self.fs, self.root, region).await? > 0
             || self.root.has_bulk_load(&**self.fs, region).await?)
     }
@@ -160,8 +157,10 @@ fn at_region(region: &RegionInfo, error: Error) -> Error {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use std::time::Duration;
+
     use cell::mutation::Mutation;
-    use cell::query::Scan;
+    use cell::query::{CellSelection, Scan};
     use cell::region::ServerName;
     use cell::schema::FamilyDescriptor;
     use cell::{CellType, LATEST_TIMESTAMP};
@@ -170,60 +169,107 @@ mod tests {
     use wire::meta::row::put_open;
 
     use super::*;
+    use crate::scratch::list;
+
+    /// The rows after two runs.
+    const ROWS: [&str; 4] = ["row-1", "row-2", "z-row-1", "z-row-2"];
 
     fn root() -> RootDir {
         RootDir::new(FilePath::root())
+    }
+
+    fn shared(fs: &MemoryFs) -> Arc<dyn FileSystem> {
+        Arc::new(fs.clone())
     }
 
     fn table() -> TableDescriptor {
         TableDescriptor::new(TableName::parse("t").unwrap()).with_family(FamilyDescriptor::new("f"))
     }
 
-    fn region() -> RegionInfo {
-        RegionInfo::new(table().name, "".into(), "".into(), 1)
+    fn regions() -> [RegionInfo; 2] {
+        [("", "s"), ("s", "")].map(|(start, end)| RegionInfo::new(table().name, start.into(), end.into(), 1))
     }
 
-    /// Starts a server that replays the logs of all earlier runs, writes a row to `hbase:meta` and
-    /// one to the table, and loses power.
-    async fn run_and_crash(fs: MemoryFs, seed: u64, row: &str) -> MemoryFs {
-        let (env, root, memory) = (base::testing::env(seed), root(), fs.clone());
-        let fs: Arc<dyn FileSystem> = Arc::new(fs);
+    /// The environment of a run, whose clock is ahead of those of earlier runs.
+    async fn env_of(run: u64) -> Env {
+        let env = base::testing::env(run);
+        env.clock.sleep(Duration::from_secs(60 * run)).await;
+        env
+    }
+
+    /// Starts a server that replays the logs of all earlier runs, writes the rows of regions to
+    /// `hbase:meta` and a row to each region, and loses power.
+    async fn run_and_crash(memory: MemoryFs, run: u64) -> MemoryFs {
+        let (env, root, fs) = (env_of(run).await, root(), shared(&memory));
         let dirs = log_dirs(&*fs, &root).await.unwrap();
-        let server = OfflineServer::start(&env, &fs, &root, (&dirs, &[])).await.unwrap();
+        let server = OfflineServer::start(&env, &fs, &root, (&dirs, &[]), OnDamage::Refuse).await.unwrap();
         let meta = server.open(wire::meta::descriptor(), RegionInfo::meta()).await.unwrap();
-        let name = ServerName { host: "h".into(), port: 1, start_code: seed };
-        meta.batch_atomic(vec![put_open(&region(), &name, 1)]).await.unwrap();
-        let opened = server.open(table(), region()).await.unwrap();
-        let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v");
-        opened.batch_atomic(vec![Mutation::put(row.as_bytes().to_vec(), vec![cell])]).await.unwrap();
+        let name = ServerName { host: "h".into(), port: 1, start_code: run };
+        let mut open = Vec::new();
+        for (region, row) in regions().into_iter().zip([format!("row-{run}"), format!("z-row-{run}")]) {
+            meta.batch_atomic(vec![put_open(&region, &name, 1)]).await.unwrap();
+            let opened = server.open(table(), region).await.unwrap();
+            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v");
+            opened.batch_atomic(vec![Mutation::put(row.into_bytes(), vec![cell])]).await.unwrap();
+            open.push(opened);
+        }
         memory.crash(&mut || 0)
+    }
+
+    /// A directory after two runs, each of which ended with a power loss.
+    async fn two_runs() -> MemoryFs {
+        let fs = MemoryFs::new();
+        root().create_table(&fs, &wire::meta::descriptor(), &[RegionInfo::meta()]).await.unwrap();
+        root().create_table(&fs, &table(), &regions()).await.unwrap();
+        let fs = run_and_crash(fs, 1).await;
+        run_and_crash(fs, 2).await
+    }
+
+    /// The rows of the regions in `hbase:meta`, read without the logs.
+    async fn rows_in_files(fs: &MemoryFs) -> Vec<String> {
+        let (env, root, fs) = (env_of(9).await, root(), shared(fs));
+        let server = OfflineServer::start(&env, &fs, &root, (&[], &[]), OnDamage::Refuse).await.unwrap();
+        let meta = server.open(wire::meta::descriptor(), RegionInfo::meta()).await.unwrap();
+        let selection = CellSelection { max_versions: u32::MAX, ..CellSelection::default() };
+        let scan = Scan { selection, ..Scan::default() };
+        let mut rows = Vec::new();
+        for row in catalog::read(&meta).await.unwrap().regions {
+            let opened = server.open(table(), row.region).await.unwrap();
+            let cells = opened.scan_all(&scan).await.unwrap().cells;
+            rows.extend(cells.iter().map(|(cell, _)| cell.view(0).row().escape_ascii().to_string()));
+        }
+        rows
     }
 
     #[tokio::test(start_paused = true)]
     async fn edits_of_several_runs_are_in_files_after_a_replay() {
-        let fs = MemoryFs::new();
-        root().create_table(&fs, &wire::meta::descriptor(), &[RegionInfo::meta()]).await.unwrap();
-        root().create_table(&fs, &table(), &[region()]).await.unwrap();
-        let fs = run_and_crash(fs, 1, "a").await;
-        let fs = run_and_crash(fs, 2, "b").await;
-        let (env, root) = (base::testing::env(3), root());
-        let fs: Arc<dyn FileSystem> = Arc::new(fs);
-        let replayed = replay_logs(&env, &fs, &root).await.unwrap();
-        assert_eq!(replayed, Replayed { regions: 1, warnings: Vec::new() });
-        // Without the logs.
-        let server = OfflineServer::start(&env, &fs, &root, (&[], &[])).await.unwrap();
-        let opened = server.open(table(), region()).await.unwrap();
-        let rows = opened.scan_all(&Scan::default()).await.unwrap().cells;
-        let rows: Vec<&[u8]> = rows.iter().map(|(cell, _)| cell.view(0).row()).collect();
-        assert_eq!(rows, [b"a", b"b"]);
-        let meta = server.open(wire::meta::descriptor(), RegionInfo::meta()).await.unwrap();
-        assert!(catalog::read(&meta).await.unwrap().has(&region()));
+        let fs = two_runs().await;
+        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        assert_eq!(replayed, Replayed { regions: 2, warnings: Vec::new() });
+        assert_eq!(rows_in_files(&fs).await, ROWS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replay_loses_edits_in_a_damaged_log_only_with_consent() {
+        let fs = two_runs().await;
+        let dir = &log_dirs(&fs, &root()).await.unwrap()[0];
+        let name = list(&fs, dir).await.unwrap()[0].name.clone();
+        let mut bytes = fs.contents(&dir.join(&name)).unwrap();
+        let damaged = bytes.windows(5).position(|window| window == b"row-1").unwrap();
+        bytes[damaged] ^= 1;
+        fs.put(&dir.join(&name), bytes);
+        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await;
+        let shown = replayed.unwrap_err().to_string();
+        assert!(shown.contains("restart with hbase.hlog.split.skip.errors=true"), "{shown}");
+        replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Skip).await.unwrap();
+        assert_eq!(rows_in_files(&fs).await, ROWS[1..]);
+        assert!(fs.stat(&root().corrupt_dir().join(&name)).await.unwrap().is_some(), "the log is kept");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_directory_without_a_catalog_has_nothing_to_replay() {
         let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
-        let replayed = replay_logs(&base::testing::env(1), &fs, &root()).await.unwrap();
+        let replayed = replay_logs(&base::testing::env(1), &fs, &root(), OnDamage::Refuse).await.unwrap();
         assert_eq!(replayed, Replayed::default());
     }
 }

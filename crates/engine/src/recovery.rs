@@ -288,11 +288,16 @@ impl RecoveredLogs {
         Ok(())
     }
 
+    /// Whether the logs may have edits of a region: they have some, or a part cannot be read.
+    pub fn may_have_edits_of(&self, encoded: &str) -> bool {
+        self.index.region(encoded).is_some() || !self.index.damaged_parts().is_empty()
+    }
+
     /// Records that a region was closed, with all its edits in store files. Nothing is replayed if
     /// the region is opened again. By then, the old logs may be archived. Or a snapshot may have
     /// been restored: the region must not receive edits that are newer than it.
     pub fn mark_closed(&self, encoded: &str) {
-        if self.index.region(encoded).is_some() || !self.index.damaged_parts().is_empty() {
+        if self.may_have_edits_of(encoded) {
             self.closed.lock().unwrap_or_else(PoisonError::into_inner).insert(encoded.to_owned());
         }
     }

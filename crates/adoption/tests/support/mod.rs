@@ -15,6 +15,7 @@ use base::env::Env;
 use cell::query::{CellSelection, Scan};
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use engine::recovery::OnDamage;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
@@ -95,7 +96,7 @@ pub async fn cells_of(
     let root = root();
     let catalog = catalog::inspect(env, &*copy, &root).await?;
     let dirs = catalog::log_dirs(&*copy, &root).await?;
-    let server = OfflineServer::start(env, &copy, &root, (&dirs, &[])).await?;
+    let server = OfflineServer::start(env, &copy, &root, (&dirs, &[]), OnDamage::Refuse).await?;
     let mut lines = Vec::new();
     let is_served = |region: &RegionInfo| region.table.namespace() != "hbase" && is_wanted(&region.table);
     for row in catalog.regions.iter().filter(|row| is_served(&row.region) && !row.is_split_parent()) {

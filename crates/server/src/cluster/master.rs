@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::env::{Env, Listener};
 use cell::region::ServerName;
 use console::{Identity, Peers, StandbyPages};
+use engine::recovery::OnDamage;
 use os::service_manager;
 use roles::candidate::ReplayLogs;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
@@ -20,7 +21,7 @@ use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
 use crate::output::print_line;
-use crate::settings::{Limits, chore_options};
+use crate::settings::{Limits, chore_options, on_damage};
 use crate::signals::Stop;
 use crate::standalone::Process;
 use crate::watchdog::{Probe, Watchdog};
@@ -120,7 +121,7 @@ async fn serve(process: Process) -> Result<(), String> {
             on_stop: Arc::new(move |why| on_stop.request(why)),
             connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
             chores: chore_options(&config, &data.disk),
-            replay_logs: replay_logs(&env, &data),
+            replay_logs: replay_logs(&env, &data, on_damage(&config)),
         })
         .await?;
     let metrics = Arc::new(console::beans::master::beans(&env, active.master(), &rpc, &host.identity));
@@ -158,15 +159,15 @@ async fn serve(process: Process) -> Result<(), String> {
     closed
 }
 
-/// Puts the edits in the logs of a standalone server into store files.
-fn replay_logs(env: &Env, data: &DataDirectory) -> ReplayLogs {
+/// Puts the edits in all logs into store files.
+fn replay_logs(env: &Env, data: &DataDirectory, on_damage: OnDamage) -> ReplayLogs {
     let (env, fs, root) = (env.clone(), data.fs.clone(), data.root.clone());
     Arc::new(move || {
         let (env, fs, root) = (env.clone(), fs.clone(), root.clone());
         Box::pin(async move {
-            let replayed = ::adoption::replay_logs(&env, &fs, &root).await;
+            let replayed = ::adoption::replay_logs(&env, &fs, &root, on_damage).await;
             let ::adoption::Replayed { regions, warnings } = replayed.map_err(|error| error.to_string())?;
-            info!(regions, "replayed the logs of a standalone server");
+            info!(regions, "replayed the logs of earlier runs");
             warnings.iter().for_each(|warning| warn!("{warning}"));
             Ok(())
         })

@@ -157,14 +157,18 @@ fn at_region(region: &RegionInfo, error: Error) -> Error {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
+    use std::collections::BTreeSet;
     use std::time::Duration;
 
+    use base::env::Random;
+    use base::testing::SeededRandom;
     use cell::mutation::Mutation;
     use cell::query::{CellSelection, Scan};
     use cell::region::ServerName;
     use cell::schema::FamilyDescriptor;
     use cell::{CellType, LATEST_TIMESTAMP};
     use fs::FilePath;
+    use fs::faulty::{Fault, Faulty, Plan, Rule};
     use fs::memory::MemoryFs;
     use wire::meta::row::put_open;
 
@@ -173,6 +177,8 @@ mod tests {
 
     /// The rows after two runs.
     const ROWS: [&str; 4] = ["row-1", "row-2", "z-row-1", "z-row-2"];
+    /// How long a replay on a failed disk is observed, on the test's clock.
+    const OBSERVED_FOR: Duration = Duration::from_secs(2);
 
     fn root() -> RootDir {
         RootDir::new(FilePath::root())
@@ -241,12 +247,56 @@ mod tests {
         rows
     }
 
+    /// The names of all logs, in place and archived.
+    async fn logs(fs: &MemoryFs) -> BTreeSet<String> {
+        let dirs = log_dirs(fs, &root()).await.unwrap();
+        let mut names = BTreeSet::new();
+        for dir in dirs.into_iter().chain([root().old_wals_dir()]) {
+            names.extend(list(fs, &dir).await.unwrap().into_iter().map(|log| log.name));
+        }
+        names
+    }
+
     #[tokio::test(start_paused = true)]
     async fn edits_of_several_runs_are_in_files_after_a_replay() {
         let fs = two_runs().await;
         let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
         assert_eq!(replayed, Replayed { regions: 2, warnings: Vec::new() });
         assert_eq!(rows_in_files(&fs).await, ROWS);
+    }
+
+    /// Replays on a disk on which all calls fail after the first `calls`. Returns whether none
+    /// failed.
+    async fn replay_until_failure(disk: &MemoryFs, calls: u64) -> bool {
+        let env = env_of(3).await;
+        let plan = Plan::new(env.clock.clone()).rule(Rule::new(Fault::Fail).after(calls));
+        let faulty = Faulty::new(shared(disk), plan);
+        let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
+        let root = root();
+        let replayed = env.timeout(OBSERVED_FOR, replay_logs(&env, &fs, &root, OnDamage::Refuse)).await;
+        matches!(replayed, Some(Ok(_))) && faulty.faults() == 0
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replay_may_lose_power_at_every_call_and_is_completed_by_the_next() {
+        let prepared = two_runs().await;
+        let logs_before = logs(&prepared).await;
+        assert_eq!(logs_before.len(), 2);
+        for calls in 0.. {
+            let random = SeededRandom::new(calls);
+            let disk = prepared.crash(&mut || random.next_u64());
+            let is_complete = replay_until_failure(&disk, calls).await;
+            let image = disk.crash(&mut || random.next_u64());
+            let replayed = replay_logs(&env_of(4).await, &shared(&image), &root(), OnDamage::Refuse).await;
+            assert!(replayed.is_ok(), "power loss after {calls} calls: {replayed:?}");
+            assert_eq!(rows_in_files(&image).await, ROWS, "power loss after {calls} calls");
+            let logs_after = logs(&image).await;
+            assert!(logs_after.is_superset(&logs_before), "power loss after {calls} calls: {logs_after:?}");
+            if is_complete {
+                assert!(calls > 50, "a replay makes many calls");
+                break;
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

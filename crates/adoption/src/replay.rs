@@ -14,7 +14,11 @@ use layout::RootDir;
 
 use crate::catalog::{self, Catalog, log_dirs};
 use crate::offline::OfflineServer;
-use crate::{Error, NoProgress, Progress, Result, recovered};
+use crate::{Error, NoProgress, Progress, Result, recovered, refused};
+
+/// Why nothing is replayed without `hbase:meta`. The master reports the same when it opens it.
+const LOST_META: &str = "hbase:meta has no directory, but tables have theirs; restore the directory of hbase:meta, or \
+    rebuild it with `grampus repair meta`";
 
 /// What a replay did.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -30,7 +34,7 @@ pub struct Replayed {
 ///
 /// # Errors
 /// Errors of the file system, and regions that may have lost edits in a damaged log, unless
-/// `on_damage` accepts the loss.
+/// `on_damage` accepts the loss. [`Error::Refused`] if `hbase:meta` is missing.
 pub async fn replay_logs(
     env: &Env,
     fs: &Arc<dyn FileSystem>,
@@ -38,7 +42,13 @@ pub async fn replay_logs(
     on_damage: OnDamage,
 ) -> Result<Replayed> {
     if fs.stat(&root.region_dir(&RegionInfo::meta())).await?.is_none() {
-        return Ok(Replayed::default()); // No server has served yet.
+        // Either no server has served yet, or `hbase:meta` was lost. Then a replay of no region
+        // would count as done, and not be repeated when `hbase:meta` is back.
+        let has_user_tables = root.list_tables(&**fs).await?.iter().any(|table| !table.is_system());
+        return match has_user_tables {
+            true => refused(LOST_META),
+            false => Ok(Replayed::default()),
+        };
     }
     let stored = root.find_table_descriptor(&**fs, &TableName::meta()).await?;
     let replay = Replay::begin(env, fs, root, on_damage).await?;
@@ -314,6 +324,14 @@ mod tests {
         replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Skip).await.unwrap();
         assert_eq!(rows_in_files(&fs).await, ROWS[1..]);
         assert!(fs.stat(&root().corrupt_dir().join(&name)).await.unwrap().is_some(), "the log is kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_directory_that_has_lost_its_catalog_is_refused() {
+        let fs = two_runs().await;
+        fs.delete(&root().table_dir(&TableName::meta())).await.unwrap();
+        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await;
+        assert!(replayed.unwrap_err().to_string().contains("grampus repair meta"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -60,6 +60,11 @@ pub async fn replay_logs(
     meta.close_once().await?;
     let replayed = Replayed { regions: regions?.flushed, warnings: replay.server.warnings().to_vec() };
     replay.end().await?;
+    // They name the logs of the last standalone server, which the cluster will remove from the
+    // archive. The next standalone server would report these logs as missing.
+    for record in root.log_records() {
+        fs.delete(&record).await?;
+    }
     Ok(replayed)
 }
 
@@ -95,7 +100,7 @@ impl<'a> Replay<'a> {
         on_damage: OnDamage,
     ) -> Result<Replay<'a>> {
         let dirs = log_dirs(&**fs, root).await?;
-        let server = OfflineServer::start(env, fs, root, (&dirs, &[]), on_damage).await?;
+        let server = OfflineServer::start(env, fs, root, (&dirs, &root.log_records()), on_damage).await?;
         Ok(Replay { fs, root, server })
     }
 
@@ -324,6 +329,19 @@ mod tests {
         replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Skip).await.unwrap();
         assert_eq!(rows_in_files(&fs).await, ROWS[1..]);
         assert!(fs.stat(&root().corrupt_dir().join(&name)).await.unwrap().is_some(), "the log is kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_missing_log_of_the_standalone_server_is_reported_once() {
+        let fs = two_runs().await;
+        let record = "grampus logs 1\n500 WALs/h,1,1/h%2C1%2C1.1\n";
+        let check = base::checksum::crc32c(record.as_bytes());
+        fs.put(&root().log_record(), format!("{record}crc32c {check:08x}\n"));
+        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        assert!(matches!(&replayed.warnings[..], [lost] if lost.contains("is missing")), "{replayed:?}");
+        // As when a standalone server uses the directory again.
+        let replayed = replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        assert_eq!(replayed, Replayed::default());
     }
 
     #[tokio::test(start_paused = true)]

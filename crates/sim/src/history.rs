@@ -17,6 +17,10 @@
 //! A write whose result is unknown may be visible or not, and may become visible late. So a row
 //! with such a put is not deleted any more: as in HBase, a put that is executed after a compaction
 //! has removed the newer delete marker becomes visible.
+//!
+//! A region server whose clocks stood still cannot know that its session with ZooKeeper has ended.
+//! Until it hears so, it may return old values. A read in this time is only checked for being whole
+//! and written. Writes have no exception.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -51,6 +55,21 @@ pub struct ReadRow {
 pub struct Floor {
     version: u64,
     counter: u64,
+    old_reads: OldReads,
+}
+
+/// How often servers began and ceased to be able to return old values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OldReads {
+    begun: u64,
+    ended: u64,
+}
+
+impl OldReads {
+    /// Whether a read from `self` to `now` may have returned old values.
+    fn were_possible_until(self, now: OldReads) -> bool {
+        self.begun > self.ended || now.begun > self.begun
+    }
 }
 
 /// The writes and reads of one run.
@@ -64,6 +83,7 @@ struct State {
     rows: BTreeMap<Arc<str>, RowHistory>,
     violations: Vec<Violation>,
     counts: Counts,
+    old_reads: OldReads,
 }
 
 /// Numbers of operations.
@@ -194,23 +214,51 @@ impl History {
 
     /// Begins a read of a row.
     pub fn begin_read(&self, row: &Arc<str>) -> Floor {
-        self.lock().rows.get(row).map(|history| history.floor).unwrap_or_default()
+        let state = self.lock();
+        let floor = state.rows.get(row).map(|history| history.floor).unwrap_or_default();
+        Floor { old_reads: state.old_reads, ..floor }
     }
 
     /// Begins a read of all rows. Rows that are not in the result have no floor.
     pub fn begin_scan(&self) -> BTreeMap<Arc<str>, Floor> {
-        self.lock().rows.iter().map(|(row, history)| (row.clone(), history.floor)).collect()
+        let state = self.lock();
+        let floor = |history: &RowHistory| Floor { old_reads: state.old_reads, ..history.floor };
+        state.rows.iter().map(|(row, history)| (row.clone(), floor(history))).collect()
+    }
+
+    /// A region server whose clocks stood still continues: from now on it may return old values.
+    pub fn begin_old_reads(&self) {
+        self.lock().old_reads.begun += 1;
+    }
+
+    /// The server has heard from ZooKeeper, or its session has ended by its own clock.
+    pub fn end_old_reads(&self) {
+        self.lock().old_reads.ended += 1;
+    }
+
+    /// For a read that begins now and is checked elsewhere: see [`may_be_old`](Self::may_be_old).
+    pub fn old_reads(&self) -> OldReads {
+        self.lock().old_reads
+    }
+
+    /// Whether a read that ends now may have returned old values; `begun` is from its begin.
+    pub fn may_be_old(&self, begun: OldReads) -> bool {
+        begun.were_possible_until(self.lock().old_reads)
     }
 
     /// Checks the result of a read that began at `floor`.
     pub fn end_read(&self, row: &Arc<str>, floor: Floor, read: &ReadRow) {
         let mut state = self.lock();
         state.counts.reads += 1;
+        let may_be_old = floor.old_reads.were_possible_until(state.old_reads);
         let history = state.rows.entry(row.clone()).or_default();
+        let floor = if may_be_old { Floor::default() } else { floor };
         let violated = history.check(floor, read);
-        let version = history.version_of(floor, read);
-        history.floor.version = history.floor.version.max(version);
-        history.floor.counter = history.floor.counter.max(read.counter);
+        if !may_be_old {
+            let version = history.version_of(floor, read);
+            history.floor.version = history.floor.version.max(version);
+            history.floor.counter = history.floor.counter.max(read.counter);
+        }
         if let Some((invariant, found)) = violated {
             state.violate(invariant, format!("{row}: {found}"));
         }
@@ -375,6 +423,32 @@ mod tests {
             history.end_read(&row(), history.begin_read(&row()), &read(3, 0));
         });
         assert_eq!(violations, ["acknowledged writes are visible"]);
+    }
+
+    #[test]
+    fn a_read_while_a_server_may_return_old_values_can_be_old_and_raises_no_floor() {
+        let violations = violated(|history| {
+            let across = history.begin_read(&row());
+            history.begin_old_reads();
+            history.end_read(&row(), across, &read(1, 0));
+            let within = history.begin_read(&row());
+            history.end_read(&row(), within, &read(3, 3));
+            history.end_old_reads();
+            history.end_read(&row(), within, &read(1, 0));
+            // The values of the old reads are no floor.
+            history.end_read(&row(), history.begin_read(&row()), &read(2, 0));
+        });
+        assert!(violations.is_empty(), "{violations:?}");
+        let violations = violated(|history| {
+            history.begin_old_reads();
+            let within = history.begin_scan()[&row()];
+            history.end_read(&row(), within, &ReadRow { versions: vec![1, 2], counter: 0 });
+            history.end_read(&row(), within, &read(4, 0));
+            history.end_old_reads();
+            history.end_read(&row(), history.begin_read(&row()), &read(1, 0));
+        });
+        let whole = "rows are written as a whole";
+        assert_eq!(violations, [whole, "only written values are read", "acknowledged writes are visible"]);
     }
 
     #[test]

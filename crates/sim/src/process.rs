@@ -3,17 +3,22 @@
 //! A process runs a [`Program`] on its own host. Each start is a new [`Life`] with an own [`Env`]:
 //! clocks, random numbers, tasks and sockets end with the life. The skew of the wall clock belongs
 //! to the host and survives.
+//!
+//! A process stops in two ways. While it is *paused*, its clocks continue, as those of a process
+//! that gets no CPU: so it notices the time that has passed. While it is *frozen*, its clocks stand
+//! still too (`clock`), as those of a virtual machine whose hypervisor stops it.
+
+mod clock;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::{Clock, Env, MakeTask, Spawner, TaskClass};
-use base::testing::START_MS;
+use base::env::{Env, MakeTask, Spawner, TaskClass};
 use fs::FileSystem;
 use tokio::task::JoinHandle;
 
+use self::clock::ProcessClock;
 use crate::disk::{DiskFaults, DiskHandle};
 use crate::network::{Crash, HostId};
 use crate::random::RandomSource;
@@ -36,6 +41,7 @@ pub struct Life {
     /// The process that runs.
     pub process: Arc<Process>,
     pub(crate) owner: Owner,
+    clock: Arc<ProcessClock>,
 }
 
 impl Life {
@@ -115,20 +121,16 @@ impl Process {
     fn new_life(self: &Arc<Self>, number: u64) -> Life {
         let (scheduler, network) = (self.world.scheduler(), self.world.network());
         let owner = scheduler.add_owner(&self.name);
-        let clock = ProcessClock {
-            scheduler: scheduler.clone(),
-            started: scheduler.now(),
-            wall_offset_ms: self.wall_offset_ms.clone(),
-        };
+        let clock = Arc::new(ProcessClock::start(scheduler.clone(), self.wall_offset_ms.clone()));
         let random = RandomSource::new(self.world.seed(), &format!("{} {number}", self.name));
         let env = Env {
-            clock: Arc::new(clock),
+            clock: clock.clone(),
             random: Arc::new(random),
             spawner: Arc::new(ProcessSpawner { scheduler: scheduler.clone(), owner }),
             net: network.of_host(self.host, owner),
         };
         let fs = DiskHandle::new(self.world.disk(), owner, &self.name, self.disk_faults.clone());
-        Life { env, fs: Arc::new(fs), process: self.clone(), owner }
+        Life { env, fs: Arc::new(fs), process: self.clone(), owner, clock }
     }
 
     /// Records an event of this process.
@@ -141,9 +143,14 @@ impl Process {
         self.lock().life.is_some()
     }
 
-    /// Whether the process is paused.
+    /// Whether the process is paused or frozen.
     pub fn is_paused(&self) -> bool {
         self.lock().life.as_ref().is_some_and(|life| self.world.scheduler().is_paused(life.owner))
+    }
+
+    /// Whether the process is frozen.
+    pub fn is_frozen(&self) -> bool {
+        self.lock().life.as_ref().is_some_and(|life| life.clock.is_frozen())
     }
 
     /// The current life, if the process is running.
@@ -186,12 +193,26 @@ impl Process {
         }
     }
 
-    /// Continues a paused process.
+    /// Stops the process and its clocks without ending it. Its sockets remain open. Afterwards it
+    /// cannot know by its clocks that time has passed.
+    pub fn freeze(&self) {
+        if let Some(life) = self.life() {
+            self.world.record(&self.name, "is frozen with its clocks");
+            self.world.scheduler().pause(life.owner);
+            life.clock.freeze();
+        }
+    }
+
+    /// Continues a process that is paused or frozen.
     pub fn resume(&self) {
         if let Some(life) = self.life()
             && self.is_paused()
         {
-            self.world.record(&self.name, "is resumed");
+            let event = match life.clock.thaw() {
+                Some(stood) => format!("is resumed; its clocks stood still for {stood:?}"),
+                None => "is resumed".to_string(),
+            };
+            self.world.record(&self.name, &event);
             self.world.scheduler().resume(life.owner);
         }
     }
@@ -220,28 +241,6 @@ impl Process {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The clocks of one life.
-struct ProcessClock {
-    scheduler: Arc<Scheduler>,
-    started: Duration,
-    wall_offset_ms: Arc<AtomicI64>,
-}
-
-impl Clock for ProcessClock {
-    fn now_ms(&self) -> u64 {
-        let world_ms = u64::try_from(self.scheduler.now().as_millis()).unwrap_or(u64::MAX);
-        (START_MS + world_ms).saturating_add_signed(self.wall_offset_ms.load(Ordering::Relaxed))
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.scheduler.now().saturating_sub(self.started)
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        self.scheduler.sleep(duration)
     }
 }
 

@@ -80,6 +80,9 @@ enum Fault {
     PowerLoss,
     Pause,
     PauseActiveMaster,
+    /// A pause in which the clocks of the process stand still.
+    Freeze,
+    FreezeActiveMaster,
     PartitionFromZooKeeper,
     PartitionFromAll,
     BlockInput,
@@ -97,7 +100,7 @@ enum Fault {
     Hdfs,
 }
 
-/// Each with its weight.
+/// Each with its weight. Half of the pauses become freezes ([`Scenario::choose_fault`]).
 const FAULTS: [(Fault, u64); 20] = [
     (Fault::Kill, 6),
     (Fault::KillTwo, 2),
@@ -156,6 +159,8 @@ pub(super) struct Clients {
 pub(super) struct Scenario {
     pub(super) world: Arc<World>,
     pub(super) random: RandomSource,
+    // Decides which pauses are freezes.
+    freezes: RandomSource,
     pub(super) cluster: Cluster,
     pub(super) workload: Workload,
     client_count: usize,
@@ -179,6 +184,7 @@ impl Scenario {
         let operator = Operator::new(world.clone(), workload.client(&operator_env), &workload);
         Scenario {
             random,
+            freezes: world.random("freezes"),
             cluster,
             workload,
             client_count: clients.count,
@@ -245,7 +251,17 @@ impl Scenario {
         }
     }
 
+    /// A fault. Which pauses are freezes depends on random numbers of its own, so that the other
+    /// faults of a seed do not depend on it.
     fn choose_fault(&self) -> Fault {
+        match self.choose_by_weight() {
+            Fault::Pause if self.freezes.one_in(2) => Fault::Freeze,
+            Fault::PauseActiveMaster if self.freezes.one_in(2) => Fault::FreezeActiveMaster,
+            fault => fault,
+        }
+    }
+
+    fn choose_by_weight(&self) -> Fault {
         let faults = if self.cluster.hdfs.is_some() { &FAULTS_ON_HDFS[..] } else { &FAULTS };
         let mut number = self.random.below(faults.iter().map(|(_, weight)| weight).sum());
         for (fault, weight) in faults {
@@ -283,6 +299,12 @@ impl Scenario {
             Fault::PauseActiveMaster => {
                 if let Some((master, _)) = self.cluster.active_master() {
                     master.pause();
+                }
+            }
+            Fault::Freeze => process.freeze(),
+            Fault::FreezeActiveMaster => {
+                if let Some((master, _)) = self.cluster.active_master() {
+                    master.freeze();
                 }
             }
             Fault::PartitionFromZooKeeper => {
@@ -360,12 +382,32 @@ impl Scenario {
         self.cluster.ensemble.resume();
         self.cluster.hdfs.iter().for_each(|hdfs| hdfs.heal());
         for process in self.cluster.processes() {
-            process.resume();
+            self.resume(process);
             let faults = process.disk_faults();
             let healthy = DiskFaults { ignores_syncs: faults.ignores_syncs, ..DiskFaults::default() };
             if faults != healthy {
                 process.set_disk_faults(healthy);
             }
+        }
+    }
+
+    /// Continues a process that is paused or frozen.
+    fn resume(&self, process: &Process) {
+        let was_frozen = process.is_frozen();
+        process.resume();
+        if !was_frozen {
+            return;
+        }
+        // A time service corrects a wall clock that is too far behind.
+        let missing_ms = -(SKEW_MAX_MS as i64) - process.wall_offset_ms();
+        if missing_ms > 0 {
+            process.jump_wall_clock(missing_ms);
+        }
+        if self.cluster.region_servers.iter().any(|server| server.host() == process.host()) {
+            // Its lease lasts for one session timeout at most, by its own clock.
+            let history = self.workload.history().clone();
+            history.begin_old_reads();
+            self.world.scheduler().after(self.cluster.ensemble.timeout(), move || history.end_old_reads());
         }
     }
 
@@ -414,6 +456,10 @@ impl Scenario {
     async fn check_all(&self) -> Result<(), String> {
         if !self.operations.is_empty() {
             return Err("an operation has not ended".to_string());
+        }
+        let history = self.workload.history();
+        if history.may_be_old(history.old_reads()) {
+            return Err("a server that was frozen may still return old values".to_string());
         }
         if let Some(hdfs) = &self.cluster.hdfs {
             hdfs.check_settled()?;

@@ -181,6 +181,32 @@ fn a_process_that_was_paused_does_not_use_its_expired_session() {
 }
 
 #[test]
+fn a_process_that_was_frozen_notices_the_end_of_its_session_when_it_hears_from_the_ensemble() {
+    run(|cluster| async move {
+        cluster.world.sleep(TIMEOUT).await;
+        cluster.owner.freeze();
+        cluster.until_deleted().await;
+        cluster.owner.resume();
+        assert!(cluster.session.is_valid(), "its clock stood still");
+        cluster.world.sleep(SLACK).await;
+        assert!(!cluster.session.is_valid());
+    });
+}
+
+#[test]
+fn the_session_of_a_frozen_process_ends_by_its_own_clock_without_a_connection() {
+    run(|cluster| async move {
+        cluster.world.sleep(TIMEOUT).await;
+        cluster.owner.freeze();
+        cluster.until_deleted().await;
+        cluster.partition();
+        cluster.owner.resume();
+        cluster.world.sleep(TIMEOUT + Duration::from_millis(10)).await;
+        assert!(!cluster.session.is_valid());
+    });
+}
+
+#[test]
 fn a_change_whose_response_is_lost_may_have_been_made() {
     let made = run(|cluster| async move {
         let (owner, zk) = (cluster.owner.host(), cluster.ensemble.host());

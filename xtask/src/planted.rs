@@ -172,6 +172,16 @@ const FAULTS: &[Fault] = &[
         },
         runs: Runs::Faults,
     },
+    Fault {
+        name: "forgotten-order",
+        description: "the replay of logs gives all edits the first sequence id, so that older values win",
+        change: Change::Replaced {
+            file: "crates/engine/src/replay.rs",
+            text: ".unwrap_or(entry.key.seq_id);",
+            by: ".unwrap_or(1);",
+        },
+        runs: Runs::Faults,
+    },
 ];
 
 /// Plants each fault, or one, and prints which were found.

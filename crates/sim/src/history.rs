@@ -2,12 +2,17 @@
 //!
 //! A *version* of a row is one put or delete of all its families, with the version as timestamp. So
 //! the newest one wins, whatever the clocks of the servers show. In addition, each row has a
-//! counter that clients increment and that is not deleted. The checks are, for each row:
+//! counter that clients increment and that is not deleted. Each put also writes its version to a
+//! column in which all cells have the same timestamp, so that only the order of the writes decides
+//! which one wins. The checks are, for each row:
 //!
 //! * a read that begins after a write was acknowledged sees this write or a newer one;
 //! * a read sees at least what reads that had ended before it began have seen;
 //! * a read sees no write that was not begun;
 //! * all families have the same version, and exactly the values that were written;
+//! * the last write wins: if a put was acknowledged before another one began, the first one is not
+//!   read after the second one was acknowledged. A put that may have been sent twice is excepted:
+//!   as in HBase, its second copy may be executed late;
 //! * an increment returns more than what was visible when it began, and no more than all increments
 //!   that were begun. So none is executed twice. Two of them may return the same value: a repeated
 //!   call returns the value at that time. An increment that spans a restart of a server may be
@@ -48,6 +53,8 @@ pub struct ReadRow {
     pub versions: Vec<u64>,
     /// The counter; 0 if it does not exist.
     pub counter: u64,
+    /// The version of the last put; 0 if there is none.
+    pub last_put: u64,
 }
 
 /// What a row must at least contain when a read begins.
@@ -55,6 +62,8 @@ pub struct ReadRow {
 pub struct Floor {
     version: u64,
     counter: u64,
+    /// Puts that were acknowledged before this number of acknowledgements are overwritten.
+    overwritten: u64,
     old_reads: OldReads,
 }
 
@@ -105,6 +114,12 @@ struct RowHistory {
     deletes: BTreeSet<u64>,
     /// Puts that were begun and not acknowledged.
     pending_puts: u64,
+    /// The number of acknowledged puts when each pending put was begun.
+    acknowledged_at_begin: BTreeMap<u64, u64>,
+    /// Number of acknowledged puts.
+    acknowledged: u64,
+    /// Acknowledged puts that are executed no more: how many were acknowledged before.
+    acknowledged_before: BTreeMap<u64, u64>,
     /// Increments that were begun.
     begun_increments: u64,
     /// Increments that were acknowledged.
@@ -126,12 +141,28 @@ impl History {
         let history = state.rows.entry(row.clone()).or_default();
         history.begun_version += 1;
         history.pending_puts += 1;
+        history.acknowledged_at_begin.insert(history.begun_version, history.acknowledged);
         history.begun_version
     }
 
-    /// The put of a version was acknowledged.
+    /// The put of a version was acknowledged. It was sent once.
     pub fn end_put(&self, row: &Arc<str>, version: u64) {
-        self.lock().row(row).pending_puts -= 1;
+        let mut state = self.lock();
+        let history = state.row(row);
+        history.acknowledged_before.insert(version, history.acknowledged);
+        drop(state);
+        self.end_repeated_put(row, version);
+    }
+
+    /// The same of a put that may have been sent several times, and may be executed again.
+    pub fn end_repeated_put(&self, row: &Arc<str>, version: u64) {
+        let mut state = self.lock();
+        let history = state.row(row);
+        history.pending_puts -= 1;
+        history.acknowledged += 1;
+        let overwritten = history.acknowledged_at_begin.remove(&version).unwrap_or(0);
+        history.floor.overwritten = history.floor.overwritten.max(overwritten);
+        drop(state);
         self.end_version(row, version);
     }
 
@@ -317,6 +348,9 @@ impl RowHistory {
         if self.deletes.contains(&value) {
             return Some(("only written values are read", format!("version {value} is a delete")));
         }
+        if let Some(violated) = self.check_last_put(floor, read.last_put) {
+            return Some(violated);
+        }
         let version = self.version_of(floor, read);
         for (what, value, floor, begun) in [
             ("version", version, floor.version, self.begun_version),
@@ -332,6 +366,21 @@ impl RowHistory {
         }
         None
     }
+
+    fn check_last_put(&self, floor: Floor, last_put: u64) -> Option<(&'static str, String)> {
+        if last_put == 0 && floor.overwritten > 0 {
+            return Some(("acknowledged writes are visible", "no put is read".to_string()));
+        }
+        if last_put > self.begun_version {
+            let found = format!("put {last_put} of {}", self.begun_version);
+            return Some(("only written values are read", found));
+        }
+        let before = self.acknowledged_before.get(&last_put)?;
+        (*before < floor.overwritten).then(|| {
+            let found = format!("put {last_put} was read, but a later one was acknowledged before");
+            ("the last write wins", found)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -343,7 +392,7 @@ mod tests {
     }
 
     fn read(version: u64, counter: u64) -> ReadRow {
-        ReadRow { versions: vec![version; 2], counter }
+        ReadRow { versions: vec![version; 2], counter, last_put: 0 }
     }
 
     fn violated(act: impl FnOnce(&History)) -> Vec<&'static str> {
@@ -414,6 +463,34 @@ mod tests {
     }
 
     #[test]
+    fn the_last_write_wins_unless_an_earlier_one_may_be_executed_again() {
+        let read_last = |history: &History, version, last_put| {
+            history.end_read(&row(), history.begin_read(&row()), &ReadRow { last_put, ..read(version, 0) });
+        };
+        let violations = violated(|history| {
+            // Concurrent with the put of version 2, so either may be the last one.
+            history.end_put(&row(), 3);
+            read_last(history, 3, 2);
+            let later = history.begin_put(&row());
+            read_last(history, later, 2);
+            history.end_put(&row(), later);
+            read_last(history, later, later);
+            // Without a result, it may be executed late.
+            read_last(history, later, 1);
+            read_last(history, later, 2);
+            read_last(history, later, 0);
+        });
+        assert_eq!(violations, ["the last write wins", "acknowledged writes are visible"]);
+        let violations = violated(|history| {
+            history.end_repeated_put(&row(), 3);
+            let later = history.begin_put(&row());
+            history.end_put(&row(), later);
+            read_last(history, later, 3);
+        });
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+
+    #[test]
     fn reads_never_go_back() {
         let violations = violated(|history| {
             let early = history.begin_read(&row());
@@ -442,7 +519,7 @@ mod tests {
         let violations = violated(|history| {
             history.begin_old_reads();
             let within = history.begin_scan()[&row()];
-            history.end_read(&row(), within, &ReadRow { versions: vec![1, 2], counter: 0 });
+            history.end_read(&row(), within, &ReadRow { versions: vec![1, 2], ..ReadRow::default() });
             history.end_read(&row(), within, &read(4, 0));
             history.end_old_reads();
             history.end_read(&row(), history.begin_read(&row()), &read(1, 0));
@@ -455,7 +532,7 @@ mod tests {
     fn torn_rows_and_values_from_nowhere_are_found() {
         let violations = violated(|history| {
             let floor = history.begin_read(&row());
-            history.end_read(&row(), floor, &ReadRow { versions: vec![2, 3], counter: 0 });
+            history.end_read(&row(), floor, &ReadRow { versions: vec![2, 3], ..ReadRow::default() });
             history.end_read(&row(), floor, &read(4, 0));
             history.end_read(&row(), floor, &read(2, 4));
         });

@@ -21,6 +21,12 @@ use crate::world::World;
 const FAMILIES: [&[u8]; 3] = [b"a", b"b", b"c"];
 const VERSION: &[u8] = b"v";
 const COUNTER: &[u8] = b"n";
+/// The column of the first family that has the version of the last put.
+const LAST_PUT: &[u8] = b"l";
+/// The timestamp of all its cells.
+const LAST_PUT_TIMESTAMP: i64 = 1;
+/// A put that took less was sent once: a client pauses longer before it retries.
+const SENT_ONCE: Duration = Duration::from_millis(90);
 /// Number of rows. Few, so that they are written and read concurrently.
 const ROWS: usize = 12;
 /// Tasks of each client process.
@@ -207,13 +213,22 @@ impl Workload {
             }
             version
         };
-        ReadRow { versions: FAMILIES.iter().map(version).collect(), counter: counter_of(read) }
+        ReadRow {
+            versions: FAMILIES.iter().map(version).collect(),
+            counter: counter_of(read),
+            last_put: number_of(read, FAMILIES[0], LAST_PUT),
+        }
     }
 }
 
 /// The counter of a row; 0 if it has none.
 fn counter_of(read: &Row) -> u64 {
-    let value = read.value(FAMILIES[2], COUNTER);
+    number_of(read, FAMILIES[2], COUNTER)
+}
+
+/// The number in a column; 0 if it has none.
+fn number_of(read: &Row, family: &[u8], qualifier: &[u8]) -> u64 {
+    let value = read.value(family, qualifier);
     value.and_then(|value| value.try_into().ok()).map_or(0, u64::from_be_bytes)
 }
 
@@ -300,11 +315,24 @@ impl Worker {
             let value = text_of(row, family, version, padding);
             KeyValue::new(row.as_bytes(), family, VERSION, version as i64, CellType::Put, value.as_bytes())
         };
-        let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), FAMILIES.iter().map(cell).collect());
+        let last_put = KeyValue::new(
+            row.as_bytes(),
+            FAMILIES[0],
+            LAST_PUT,
+            LAST_PUT_TIMESTAMP,
+            CellType::Put,
+            &version.to_be_bytes(),
+        );
+        let cells = [last_put].into_iter().chain(FAMILIES.iter().map(cell)).collect();
+        let put = Mutation::put(Bytes::copy_from_slice(row.as_bytes()), cells);
+        let begun = self.world.now();
         match self.table.mutate(&put).await {
             Ok(()) => {
                 self.detail("ends put", row, version);
-                self.workload.history.end_put(row, version);
+                match self.world.now() - begun < SENT_ONCE {
+                    true => self.workload.history.end_put(row, version),
+                    false => self.workload.history.end_repeated_put(row, version),
+                }
                 Ok(())
             }
             Err(error) => {

@@ -4,11 +4,13 @@
 //! Calls between them are repeated now and then, as after a lost connection.
 //!
 //! * [`checks`]: what must hold when all faults have ended;
+//! * `dropped_family`: a family that is dropped and added again;
 //! * [`operator`]: administrative operations during the faults;
 //! * [`scenario`]: runs with faults of all kinds;
 //! * [`step_kills`]: runs with kills at durable steps.
 
 pub mod checks;
+mod dropped_family;
 pub mod operator;
 pub mod scenario;
 pub mod step_kills;

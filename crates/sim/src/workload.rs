@@ -26,7 +26,7 @@ const LAST_PUT: &[u8] = b"l";
 /// The timestamp of all its cells.
 const LAST_PUT_TIMESTAMP: i64 = 1;
 /// A put that took less was sent once: a client pauses longer before it retries.
-const SENT_ONCE: Duration = Duration::from_millis(90);
+pub(crate) const SENT_ONCE: Duration = Duration::from_millis(90);
 /// Number of rows. Few, so that they are written and read concurrently.
 const ROWS: usize = 12;
 /// Tasks of each client process.

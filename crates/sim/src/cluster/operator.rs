@@ -12,6 +12,7 @@ use cell::{CellType, KeyValue};
 use client::{Admin, Client, Result};
 use wire::meta::TableState;
 
+use super::dropped_family::DroppedFamily;
 use crate::random::RandomSource;
 use crate::workload::Workload;
 use crate::world::World;
@@ -52,7 +53,8 @@ pub enum Operation {
     Truncate,
     /// Disables, or enables, a side table.
     Switch,
-    /// Changes the table while it is used.
+    /// Changes the table while it is used: its numbers of versions, or a family that is dropped and
+    /// added again.
     Alter,
     /// Takes a snapshot of the table.
     Snapshot,
@@ -85,6 +87,9 @@ pub struct Operator {
     admin: Admin,
     table: TableName,
     random: Arc<RandomSource>,
+    // Decides which changes concern the family that is dropped.
+    drops: Arc<RandomSource>,
+    dropped_family: Arc<DroppedFamily>,
 }
 
 impl Operator {
@@ -92,6 +97,8 @@ impl Operator {
     pub fn new(world: Arc<World>, client: Client, workload: &Workload) -> Operator {
         Operator {
             random: Arc::new(world.random("operator")),
+            drops: Arc::new(world.random("drops")),
+            dropped_family: Arc::new(DroppedFamily::new(world.clone(), client.clone(), workload)),
             world,
             admin: client.admin(),
             client,
@@ -208,7 +215,18 @@ impl Operator {
         }
     }
 
+    /// Checks that no cell of a dropped family has come back.
+    ///
+    /// # Errors
+    /// A failed read. A violation is recorded in the history.
+    pub(super) async fn check_dropped_family(&self) -> Result<()> {
+        self.dropped_family.check().await
+    }
+
     async fn alter(&self) -> Result<()> {
+        if self.drops.one_in(2) {
+            return self.dropped_family.renew().await;
+        }
         let mut table = self.admin.describe(&self.table).await?;
         let versions = 1 + self.random.below(4) as u32;
         for family in table.families.values_mut() {

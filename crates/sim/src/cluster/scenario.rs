@@ -468,6 +468,9 @@ impl Scenario {
         let reading = self.workload.read_all(&self.operator_env);
         let read = self.world.timeout(Duration::from_secs(30), reading).await;
         read.ok_or("reading takes too long")?.map_err(|error| error.to_string())?;
+        let reading = self.operator.check_dropped_family();
+        let read = self.world.timeout(Duration::from_secs(30), reading).await;
+        read.ok_or("reading takes too long")?.map_err(|error| error.to_string())?;
         check_meta(&self.cluster, &self.workload.client(&self.operator_env)).await
     }
 }

@@ -173,6 +173,16 @@ const FAULTS: &[Fault] = &[
         runs: Runs::Faults,
     },
     Fault {
+        name: "revived-files",
+        description: "half of the files that compactions replaced stay in their stores and are forgotten",
+        change: Change::Replaced {
+            file: "crates/engine/src/region/compact.rs",
+            text: "family, &[file.name()])",
+            by: "family, &[file.name()][usize::from(file.name() < \"8\")..])",
+        },
+        runs: Runs::Faults,
+    },
+    Fault {
         name: "forgotten-order",
         description: "the replay of logs gives all edits the first sequence id, so that older values win",
         change: Change::Replaced {

@@ -35,6 +35,9 @@ const FAULT: (Duration, Duration) = (Duration::from_millis(5), Duration::from_se
 const CALM: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Time in which the cluster must be as before after all faults have ended.
 const RECOVERY: Duration = Duration::from_secs(300);
+/// Maximum time of the last compaction, and the pause between two checks whether it has ended.
+const COMPACTION: Duration = Duration::from_secs(60);
+const COMPACTION_POLL_PERIOD: Duration = Duration::from_millis(200);
 /// Maximum difference between the wall clock of a process and that of the simulation. A master
 /// refuses a region server whose clock differs by more than 30 s from its own; the clocks of two
 /// processes differ by less.
@@ -238,6 +241,9 @@ impl Scenario {
             self.check(&format!("after step {step}"))?;
         }
         self.finish().await?;
+        if self.world.random("ending").one_in(2) {
+            self.compact_and_restart().await?;
+        }
         Ok(Summary::of(&self.world, &self.workload, String::new()))
     }
 
@@ -439,6 +445,35 @@ impl Scenario {
         self.heal();
         self.workload.stop();
         self.world.record("scenario", "all faults have ended");
+        self.recover().await
+    }
+
+    /// Compacts the table, kills all region servers, and checks again. No delete marker is left
+    /// then, so a file that comes back shows the cells that were deleted from it.
+    async fn compact_and_restart(&mut self) -> Result<(), String> {
+        self.world.record("scenario", "the table is compacted");
+        let event = match self.world.timeout(COMPACTION, self.compact()).await {
+            Some(Ok(())) => "all region servers are killed".to_string(),
+            Some(Err(error)) => format!("all region servers are killed; compaction failed: {error}"),
+            None => "all region servers are killed; compaction has not ended in time".to_string(),
+        };
+        self.world.record("scenario", &event);
+        self.cluster.region_servers.iter().for_each(|server| server.crash(Crash::Process));
+        self.recover().await
+    }
+
+    async fn compact(&self) -> client::Result<()> {
+        let (admin, table) = (self.workload.client(&self.operator_env).admin(), self.workload.table());
+        admin.flush(table).await?;
+        admin.compact(table, true).await?;
+        while admin.is_compacting(table).await? {
+            self.world.sleep(COMPACTION_POLL_PERIOD).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything is correct.
+    async fn recover(&mut self) -> Result<(), String> {
         let deadline = self.world.now() + RECOVERY;
         let mut last = String::new();
         while self.world.now() < deadline {

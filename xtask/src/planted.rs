@@ -42,6 +42,8 @@ enum Runs {
     Faults,
     /// Kills at durable steps.
     StepKills,
+    /// A cluster on the directory of a standalone server.
+    FromStandalone,
 }
 
 impl Runs {
@@ -49,6 +51,7 @@ impl Runs {
         match self {
             Runs::Faults => &["--steps", "12"],
             Runs::StepKills => &["--step-kills"],
+            Runs::FromStandalone => &["--from-standalone", "--steps", "4"],
         }
     }
 }
@@ -191,6 +194,17 @@ const FAULTS: &[Fault] = &[
             by: ".unwrap_or(1);",
         },
         runs: Runs::Faults,
+    },
+    Fault {
+        name: "unreplayed-logs",
+        description: "a cluster starts on the directory of a standalone server without replaying its logs",
+        change: Change::Replaced {
+            file: "crates/roles/src/candidate.rs",
+            text: "    let replayed = replay_logs().await;",
+            by: "    let _ = replay_logs;
+    let replayed = Ok::<(), String>(());",
+        },
+        runs: Runs::FromStandalone,
     },
 ];
 

@@ -22,8 +22,9 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
-use cell::region::{RegionInfo, ServerName};
+use cell::region::ServerName;
 use client::Registry;
+use engine::recovery::OnDamage;
 use fs::shared::Shared;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
@@ -282,7 +283,7 @@ async fn run_master(
             connections: Arc::new(RepeatedCalls::new(env, planted)),
             // The operator balances, at times that the history knows.
             chores: ChoreOptions { balancer_period: Duration::from_secs(86_400), ..chore_options() },
-            replay_logs: check_new(&member),
+            replay_logs: replay_logs(&member),
         })
         .await?;
     lock(&running.masters).insert(life.process.name().to_string(), Arc::downgrade(active.master()));
@@ -293,17 +294,13 @@ async fn run_master(
     active.close().await
 }
 
-/// A replay of logs that succeeds in a new directory. No standalone server runs, so that nothing is
-/// to be replayed later.
-fn check_new(member: &Member) -> ReplayLogs {
-    let (fs, meta) = (member.fs.clone(), member.root.region_dir(&RegionInfo::meta()));
+/// Puts the edits in the logs of a standalone server into store files.
+fn replay_logs(member: &Member) -> ReplayLogs {
+    let (env, fs, root) = (member.env.clone(), member.fs.clone(), member.root.clone());
     Arc::new(move || {
-        let (fs, meta) = (fs.clone(), meta.clone());
+        let (env, fs, root) = (env.clone(), fs.clone(), root.clone());
         Box::pin(async move {
-            match fs.stat(&meta).await.map_err(text)? {
-                None => Ok(()),
-                Some(_) => Err("no standalone server runs".to_string()),
-            }
+            adoption::replay_logs(&env, &fs, &root, OnDamage::default()).await.map(drop).map_err(text)
         })
     })
 }

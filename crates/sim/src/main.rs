@@ -4,6 +4,7 @@
 //! sim --seed 7 --steps 30          one run of a cluster with its timeline
 //! sim --seeds 0..1000              many runs on all cores; stops at the first violation
 //! sim --hdfs --seed 7              one run of a cluster on HDFS
+//! sim --from-standalone --seed 7   one run of a cluster on the directory of a standalone server
 //! sim --step-kills --seeds 0..100  kills of processes at durable steps of an operation
 //! sim --standalone --seed 7        one run of a server that is master and region server
 //! ```
@@ -44,6 +45,9 @@ struct Arguments {
     /// Run the cluster on HDFS, with faults of HDFS, instead of on a shared directory.
     #[arg(long, conflicts_with_all = ["standalone", "step_kills"])]
     hdfs: bool,
+    /// Run the cluster on the directory of a standalone server that was killed.
+    #[arg(long, conflicts_with_all = ["standalone", "step_kills", "hdfs"])]
+    from_standalone: bool,
     /// Run a standalone server instead of a cluster.
     #[arg(long)]
     standalone: bool,
@@ -119,8 +123,9 @@ fn options(arguments: &Arguments, seed: u64, printed: Detail) -> WorldOptions {
 fn run(arguments: &Arguments, seed: u64, printed: Detail) -> Run<Result<Summary, String>> {
     let options = options(arguments, seed, printed);
     let planted = arguments.plant;
-    let on_hdfs = arguments.hdfs;
-    let cluster_options = ClusterOptions { planted, on_hdfs, ..ClusterOptions::new(arguments.steps) };
+    let (on_hdfs, from_standalone) = (arguments.hdfs, arguments.from_standalone);
+    let cluster_options =
+        ClusterOptions { planted, on_hdfs, from_standalone, ..ClusterOptions::new(arguments.steps) };
     match (arguments.standalone, arguments.step_kills) {
         (true, _) => scenario::run(options, arguments.steps),
         (_, true) => cluster::step_kills::run(options, cluster_options),
@@ -183,6 +188,7 @@ fn run_arguments(arguments: &Arguments, seed: u64) -> Vec<String> {
             words.extend(["--steps".to_string(), arguments.steps.to_string()]);
             words.extend(is_standalone.then(|| "--standalone".to_string()));
             words.extend(arguments.hdfs.then(|| "--hdfs".to_string()));
+            words.extend(arguments.from_standalone.then(|| "--from-standalone".to_string()));
         }
     }
     if let Some(planted) = arguments.plant.and_then(|planted| planted.to_possible_value()) {

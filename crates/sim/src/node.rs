@@ -78,6 +78,7 @@ impl Standalone {
         let region_server = RegionServer::start(region_server_parts(life, &root, server_name, dead_log_dirs));
         let (store, region_server) = tokio::join!(store, region_server);
         let (store, region_server) = (store.map_err(text)?, region_server.map_err(text)?);
+        store.set_needs_replay(true).await.map_err(text)?;
         let direct = Direct::default();
         direct.connect(&region_server);
         let coordinator: Arc<dyn Coordinator> = MemoryCoordinator::new(env);

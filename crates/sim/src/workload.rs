@@ -56,6 +56,11 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// The same workload on another server of the same directory: with the same history.
+    pub(crate) fn on(self, registry: Registry) -> Workload {
+        Workload { registry, ..self }
+    }
+
     /// The same workload with this maximum pause between two operations of a task.
     pub fn with_pause(self, pause_max: Duration) -> Workload {
         Workload { pause_max, ..self }

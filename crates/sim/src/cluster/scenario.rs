@@ -14,6 +14,7 @@ use super::operator::{OPERATIONS, Operator};
 use super::{Cluster, ClusterSize, Planted};
 use crate::disk::DiskFaults;
 use crate::network::{Crash, HostId};
+use crate::node;
 use crate::process::{Life, Process};
 use crate::random::RandomSource;
 use crate::scenario::Summary;
@@ -42,6 +43,12 @@ const COMPACTION_POLL_PERIOD: Duration = Duration::from_millis(200);
 /// refuses a region server whose clock differs by more than 30 s from its own; the clocks of two
 /// processes differ by less.
 const SKEW_MAX_MS: u64 = 14_000;
+/// The standalone server that has used the directory before, and its client.
+const STANDALONE: &str = "standalone";
+const STANDALONE_CLIENT: &str = "client0";
+/// How often it is restarted at most, and bounds of the time between two restarts.
+const STANDALONE_RESTARTS_MAX: u64 = 2;
+const STANDALONE_LIFE: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(6));
 /// Operations that run at the same time.
 const OPERATIONS_MAX: usize = 2;
 
@@ -56,13 +63,15 @@ pub struct ClusterOptions {
     pub planted: Option<Planted>,
     /// Whether the cluster uses HDFS instead of a shared directory.
     pub on_hdfs: bool,
+    /// Whether a standalone server has used the shared directory before.
+    pub from_standalone: bool,
 }
 
 impl ClusterOptions {
     /// Two masters and three region servers with this many faults.
     pub fn new(steps: usize) -> ClusterOptions {
         let size = ClusterSize { masters: 2, region_servers: 3 };
-        ClusterOptions { size, steps, planted: None, on_hdfs: false }
+        ClusterOptions { size, steps, planted: None, on_hdfs: false, from_standalone: false }
     }
 }
 
@@ -166,6 +175,7 @@ pub(super) struct Scenario {
     freezes: RandomSource,
     pub(super) cluster: Cluster,
     pub(super) workload: Workload,
+    from_standalone: bool,
     client_count: usize,
     clients: Vec<Arc<Process>>,
     // For administration and the final check.
@@ -190,6 +200,7 @@ impl Scenario {
             freezes: world.random("freezes"),
             cluster,
             workload,
+            from_standalone: options.from_standalone,
             client_count: clients.count,
             clients: Vec::new(),
             operator_env,
@@ -212,6 +223,9 @@ impl Scenario {
         };
         let identity = root.open_or_create(&*fs, &*self.operator_env.random).await;
         identity.map_err(|error| error.to_string())?;
+        if self.from_standalone {
+            self.run_standalone().await?;
+        }
         self.cluster.processes().for_each(|process| drop(process.start()));
         let created = self.world.timeout(RECOVERY, self.workload.create_table(&self.operator_env)).await;
         created.ok_or("violated: the table is created in time")?;
@@ -219,6 +233,28 @@ impl Scenario {
         for n in 1..=self.client_count {
             self.clients.push(self.workload.add_client(&self.world, &format!("client{n}")));
         }
+        Ok(())
+    }
+
+    /// Runs a standalone server and a client, and kills them. The logs of several lives of the
+    /// server then have edits that no file has.
+    async fn run_standalone(&self) -> Result<(), String> {
+        let server = node::standalone(&self.world, STANDALONE);
+        let workload = self.workload.clone().on(node::registry_of(STANDALONE));
+        server.start();
+        let created = self.world.timeout(RECOVERY, workload.create_table(&self.operator_env)).await;
+        created.ok_or("violated: the standalone server creates the table in time")?;
+        let client = workload.add_client(&self.world, STANDALONE_CLIENT);
+        for _ in 0..self.random.below(STANDALONE_RESTARTS_MAX + 1) {
+            self.world.sleep(self.random.between(STANDALONE_LIFE.0, STANDALONE_LIFE.1)).await;
+            server.crash(Crash::Process);
+            server.start();
+            self.workload.history().count_restart();
+        }
+        self.world.sleep(self.random.between(STANDALONE_LIFE.0, STANDALONE_LIFE.1)).await;
+        client.crash(Crash::Process);
+        server.crash(Crash::Process);
+        self.workload.history().count_restart();
         Ok(())
     }
 

@@ -644,7 +644,10 @@ impl OpenFile {
     fn suspect(&self, fault: &BlockFault) {
         let now = self.shared.env.clock.monotonic();
         for node in &fault.nodes {
-            self.shared.suspects.add(node, now);
+            match fault.is_slow {
+                true => self.shared.suspects.add_late(node, now),
+                false => self.shared.suspects.add(node, now),
+            }
         }
         if fault.is_slow {
             self.shared.suspects.add_slow_failure(now);

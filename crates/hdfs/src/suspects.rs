@@ -2,6 +2,9 @@
 //!
 //! A read from a dead machine fails after several seconds, and so do all reads that begin there
 //! meanwhile. So reads avoid a node until one of them, the probe, has succeeded.
+//!
+//! A node that only acknowledged a writer late is avoided by new blocks, but not by reads: it is
+//! often the DataNode of this machine, whose replicas are the nearest.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,14 +61,20 @@ impl Suspects {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a node, or restarts its time.
+    /// Adds a node that failed, or restarts its times. New blocks and reads avoid it.
     pub(crate) fn add(&self, node: &Node, now: Duration) {
-        let uuid = node.id.datanode_uuid.clone();
-        let mut lists = self.lists();
+        self.add_late(node, now);
         let pause = ReadPause { length: AVOIDED_FOR, until: now };
-        lists.read_pauses.entry(uuid.clone()).or_insert(pause).restart(now);
-        lists.nodes.retain(|suspect| suspect.uuid != uuid);
-        lists.nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
+        let mut lists = self.lists();
+        lists.read_pauses.entry(node.id.datanode_uuid.clone()).or_insert(pause).restart(now);
+    }
+
+    /// Adds a node that acknowledged a writer late, or restarts its time. New blocks avoid it.
+    pub(crate) fn add_late(&self, node: &Node, now: Duration) {
+        let uuid = node.id.datanode_uuid.clone();
+        let nodes = &mut self.lists().nodes;
+        nodes.retain(|suspect| suspect.uuid != uuid);
+        nodes.push(Suspect { uuid, info: node.info.clone(), until: now + AVOIDED_FOR });
     }
 
     /// Whether reads use a node only after others.
@@ -90,21 +99,21 @@ impl Suspects {
         self.lists().read_pauses.remove(&node.id.datanode_uuid);
     }
 
-    /// Whether a node is a suspect.
+    /// Whether new blocks avoid a node.
     pub(crate) fn has(&self, node: &Node, now: Duration) -> bool {
         let is_this = |suspect: &Suspect| suspect.uuid == node.id.datanode_uuid && suspect.until > now;
         self.lists().nodes.iter().any(is_this)
     }
 
-    /// The descriptions of all suspects.
+    /// The descriptions of all nodes that new blocks avoid.
     pub(crate) fn infos(&self, now: Duration) -> Vec<Bytes> {
         let nodes = &mut self.lists().nodes;
         nodes.retain(|suspect| suspect.until > now);
         nodes.iter().map(|suspect| suspect.info.clone()).collect()
     }
 
-    /// Removes the node that has been a suspect for the longest time, and at least for `min_age`,
-    /// and is not one of `kept`. Returns whether there was one.
+    /// Lets new blocks use the node that has been a suspect for the longest time, and at least for
+    /// `min_age`, and is not one of `kept`. Returns whether there was one.
     pub(crate) fn forget_oldest(&self, kept: &[Node], min_age: Duration, now: Duration) -> bool {
         let is_kept = |suspect: &Suspect| kept.iter().any(|node| node.id.datanode_uuid == suspect.uuid);
         let is_old = |suspect: &Suspect| suspect.until + min_age <= now + AVOIDED_FOR;
@@ -113,7 +122,7 @@ impl Suspects {
         oldest.map(|at| nodes.remove(at)).is_some()
     }
 
-    /// Removes a node, if it is a suspect.
+    /// Lets new blocks use a node, if it is a suspect.
     pub(crate) fn forget(&self, node: &Node) {
         self.lists().nodes.retain(|suspect| suspect.uuid != node.id.datanode_uuid);
     }
@@ -158,6 +167,15 @@ mod tests {
         suspects.add(&two, SECOND);
         suspects.forget(&two);
         assert!(suspects.infos(SECOND).is_empty());
+    }
+
+    #[test]
+    fn reads_do_not_avoid_a_node_that_was_late() {
+        let (suspects, late) = (Suspects::default(), node(1));
+        suspects.add_late(&late, SECOND);
+        assert!(suspects.has(&late, SECOND) && !suspects.is_read_last(&late, SECOND));
+        suspects.add(&late, SECOND);
+        assert!(suspects.is_read_last(&late, SECOND));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fs::{AccessPattern, Error, FilePath, FileSystem};
 
-use super::{Cluster, MINUTE};
+use super::{Cluster, MINUTE, commit};
 use crate::Limits;
 use crate::testing::{Behavior, Mode, ReadBehavior, connect_with};
 
@@ -179,6 +179,18 @@ async fn a_dead_machine_delays_few_reads() {
         assert!(!is_slow().await);
     }
     assert_eq!(cluster.reads()[0], 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_acknowledgement_moves_no_reads() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    let mut log = cluster.log("log").await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    commit(&mut log, "late").await.unwrap_err();
+    cluster.datanodes[0].set(Behavior::Good);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0, 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ impl HdfsReader {
         len: usize,
     ) -> BoxFuture<'b, std::result::Result<Bytes, (&'b Node, ReplicaFault)>> {
         let shared = &self.shared;
-        let is_probe = shared.suspects.begin_probe(node, shared.env.clock.monotonic());
+        let probe = shared.suspects.begin_probe(node, shared.env.clock.monotonic());
         let context = ReadContext {
             env: &shared.env,
             idle: &shared.idle,
@@ -164,8 +164,11 @@ impl HdfsReader {
         let limit = shared.settings.read_timeout;
         Box::pin(async move {
             let read = context.read(node, block, (at, len), limit).await;
-            if is_probe && read.is_ok() {
-                shared.suspects.end_probe(node);
+            match (probe, &read) {
+                (Some(probe), Err(ReplicaFault::Node(_))) => probe.fail(),
+                // Also an error shows that the DataNode responds.
+                (Some(probe), _) => probe.succeed(),
+                (None, _) => {}
             }
             read.map_err(|fault| (node, fault))
         })

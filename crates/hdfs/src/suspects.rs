@@ -39,6 +39,7 @@ struct Lists {
 }
 
 /// The time in which reads use a node last.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct ReadPause {
     length: Duration,
     until: Duration,
@@ -47,6 +48,42 @@ struct ReadPause {
 impl ReadPause {
     fn restart(&mut self, now: Duration) {
         self.until = now + self.length;
+    }
+}
+
+/// A read that shows whether a node that failed can be read again.
+pub(crate) struct Probe<'a> {
+    suspects: &'a Suspects,
+    uuid: String,
+    // The pause while the probe runs.
+    pause: ReadPause,
+    // The pause if the read is cancelled, for example because a hedged read ended first. It is not
+    // longer than the previous one, because the node may work. None after an outcome.
+    cancelled: Option<ReadPause>,
+}
+
+impl Probe<'_> {
+    /// The node responded: reads use it again.
+    pub(crate) fn succeed(mut self) {
+        self.cancelled = None;
+        self.suspects.lists().read_pauses.remove(&self.uuid);
+    }
+
+    /// The node failed again: the next pause is longer.
+    pub(crate) fn fail(mut self) {
+        self.cancelled = None;
+    }
+}
+
+impl Drop for Probe<'_> {
+    fn drop(&mut self) {
+        let Some(cancelled) = self.cancelled else { return };
+        // Another read may have changed the pause.
+        if let Some(pause) =
+            self.suspects.lists().read_pauses.get_mut(&self.uuid).filter(|pause| **pause == self.pause)
+        {
+            *pause = cancelled;
+        }
     }
 }
 
@@ -82,21 +119,16 @@ impl Suspects {
         self.lists().read_pauses.get(&node.id.datanode_uuid).is_some_and(|pause| pause.until > now)
     }
 
-    /// Is called before a read from a node. Returns whether it is a probe: the node has failed, and
-    /// its pause has ended. Other reads avoid the node from now on, until the probe has succeeded.
-    pub(crate) fn begin_probe(&self, node: &Node, now: Duration) -> bool {
+    /// Is called before a read from a node. Returns a probe if the node has failed and its pause
+    /// has ended. Other reads avoid the node from now on, until the probe has succeeded.
+    pub(crate) fn begin_probe(&self, node: &Node, now: Duration) -> Option<Probe<'_>> {
+        let uuid = &node.id.datanode_uuid;
         let pauses = &mut self.lists().read_pauses;
-        let Some(pause) = pauses.get_mut(&node.id.datanode_uuid).filter(|pause| pause.until <= now) else {
-            return false;
-        };
+        let pause = pauses.get_mut(uuid).filter(|pause| pause.until <= now)?;
+        let cancelled = ReadPause { length: pause.length, until: now + pause.length };
         pause.length = (pause.length * 2).min(READ_PAUSE_MAX);
         pause.restart(now);
-        true
-    }
-
-    /// Lets reads use a node again, after a successful probe.
-    pub(crate) fn end_probe(&self, node: &Node) {
-        self.lists().read_pauses.remove(&node.id.datanode_uuid);
+        Some(Probe { suspects: self, uuid: uuid.clone(), pause: *pause, cancelled: Some(cancelled) })
     }
 
     /// Whether new blocks avoid a node.
@@ -181,22 +213,43 @@ mod tests {
     #[test]
     fn one_read_probes_a_node_that_failed() {
         let (suspects, node) = (Suspects::default(), node(1));
-        assert!(!suspects.begin_probe(&node, SECOND), "it has not failed");
+        assert!(suspects.begin_probe(&node, SECOND).is_none(), "it has not failed");
         let mut now = SECOND;
         for pause in [2, 4, 8, 16, 16].map(|minutes| SECOND * 60 * minutes) {
             // Several reads fail.
             suspects.add(&node, now);
             suspects.add(&node, now);
             assert!(suspects.is_read_last(&node, now + pause - SECOND));
-            assert!(!suspects.begin_probe(&node, now + pause - SECOND));
+            assert!(suspects.begin_probe(&node, now + pause - SECOND).is_none());
             now += pause;
-            assert!(!suspects.is_read_last(&node, now) && suspects.begin_probe(&node, now));
-            assert!(suspects.is_read_last(&node, now) && !suspects.begin_probe(&node, now));
+            assert!(!suspects.is_read_last(&node, now));
+            let probe = suspects.begin_probe(&node, now).unwrap();
+            assert!(suspects.is_read_last(&node, now) && suspects.begin_probe(&node, now).is_none());
+            probe.fail();
         }
-        suspects.end_probe(&node);
+        now += READ_PAUSE_MAX;
+        suspects.begin_probe(&node, now).unwrap().succeed();
         assert!(!suspects.is_read_last(&node, now));
         suspects.add(&node, now);
         assert!(!suspects.is_read_last(&node, now + AVOIDED_FOR), "it begins with the shortest time");
+    }
+
+    #[test]
+    fn a_cancelled_probe_does_not_prolong_the_pause() {
+        let (suspects, node) = (Suspects::default(), node(1));
+        suspects.add(&node, Duration::ZERO);
+        for pauses in 1..=4 {
+            let now = AVOIDED_FOR * pauses;
+            assert!(!suspects.is_read_last(&node, now));
+            drop(suspects.begin_probe(&node, now).unwrap());
+            assert!(suspects.is_read_last(&node, now + AVOIDED_FOR - SECOND));
+        }
+        // A read that began earlier fails while the probe runs.
+        let now = AVOIDED_FOR * 5;
+        let probe = suspects.begin_probe(&node, now).unwrap();
+        suspects.add(&node, now + SECOND);
+        drop(probe);
+        assert!(suspects.is_read_last(&node, now + AVOIDED_FOR * 2));
     }
 
     #[test]

@@ -182,6 +182,22 @@ async fn a_dead_machine_delays_few_reads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_datanode_that_refuses_a_read_has_not_failed() {
+    let cluster = Cluster::with_small_blocks(2, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    let other = cluster.fs.open(&FilePath::new("data")).await.unwrap();
+    cluster.datanodes[0].set(Behavior::Frozen);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    cluster.datanodes[0].set(Behavior::Good);
+    cluster.remove_replicas(0);
+    cluster.env.clock.sleep(MINUTE * 3).await;
+    for (reader, reads) in [(reader, [1, 2]), (other, [2, 3])] {
+        assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+        assert_eq!(cluster.reads(), reads);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_late_acknowledgement_moves_no_reads() {
     let cluster = Cluster::with_small_blocks(3, &[]).await;
     let (bytes, reader) = written(&cluster, 4000).await;

@@ -27,6 +27,7 @@ use crate::namenode::{NameNode, Patience};
 use crate::options::{Limits, Settings};
 use crate::packet::PACKET_DATA_MAX;
 use crate::policy::{self, Policies};
+use crate::read_slots::ReadSlots;
 use crate::suspects::Suspects;
 
 const CREATE: u32 = 1;
@@ -71,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
+    pub(crate) read_slots: ReadSlots,
     pub(crate) corrupt: CorruptReplicas,
     pub(crate) local: LocalAddresses,
     pub(crate) policies: Policies,

@@ -22,6 +22,7 @@ use crate::located::{locate, located, located_status};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, IfMissing, OptionsError, Settings};
 use crate::policy::{Policies, satisfy_later, set_policy};
+use crate::read_slots::ReadSlots;
 use crate::reader::HdfsReader;
 use crate::striped::{Library, StripedReader};
 use crate::suspects::Suspects;
@@ -72,6 +73,7 @@ impl HdfsFileSystem {
             limits: options.limits,
             suspects: Suspects::default(),
             idle: IdleConnections::default(),
+            read_slots: ReadSlots::default(),
             corrupt: CorruptReplicas::default(),
             local: LocalAddresses::default(),
             policies: Policies::default(),

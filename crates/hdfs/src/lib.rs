@@ -13,7 +13,8 @@
 //! * `suspects`: DataNodes that failed recently;
 //! * `located`, `locations`, `visible`: where the blocks of a file are, the refresh of this list,
 //!   and the length of a block that is being written;
-//! * `replica`, `idle`, `reader`: reads of one replica, idle connections, and reads of a file;
+//! * `replica`, `idle`, `read_slots`, `reader`: reads of one replica, idle connections, the limit
+//!   of reads of one DataNode, and reads of a file;
 //! * `corrupt`: reports of corrupt replicas;
 //! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
 //! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
@@ -129,6 +130,7 @@ mod namenode;
 mod options;
 mod packet;
 mod policy;
+mod read_slots;
 mod reader;
 mod replica;
 #[cfg(any(test, feature = "simulated"))]

@@ -42,6 +42,17 @@ struct Unreadable {
     what: String,
     // If the token has expired, new locations with new tokens are requested without a warning.
     is_token_expired: bool,
+    has_no_descriptor: bool,
+}
+
+impl Unreadable {
+    /// The error of a read after the last attempt.
+    fn at(self, path: &FilePath) -> Error {
+        match self.has_no_descriptor {
+            true => Error::NoDescriptor { path: path.clone(), operation: "read" },
+            false => Error::io(path, "read", self.what),
+        }
+    }
 }
 
 impl HdfsReader {
@@ -60,7 +71,7 @@ impl HdfsReader {
                 Err(unreadable) => unreadable,
             };
             if attempt == ATTEMPTS {
-                return Err(Error::io(&self.path, "read", unreadable.what));
+                return Err(unreadable.at(&self.path));
             }
             if !unreadable.is_token_expired {
                 let error = unreadable.what;
@@ -107,7 +118,11 @@ impl HdfsReader {
     ) -> std::result::Result<Bytes, Unreadable> {
         let clock = &self.shared.env.clock;
         let mut nodes = self.in_order(block).into_iter();
-        let mut unreadable = Unreadable { what: "the block has no replica".into(), is_token_expired: false };
+        let mut unreadable = Unreadable {
+            what: "the block has no replica".to_owned(),
+            is_token_expired: false,
+            has_no_descriptor: false,
+        };
         let mut has_failed = false;
         let mut running: FuturesUnordered<BoxFuture<'_, _>> = FuturesUnordered::new();
         running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
@@ -158,6 +173,7 @@ impl HdfsReader {
         let context = ReadContext {
             env: &shared.env,
             idle: &shared.idle,
+            slots: &shared.read_slots,
             client_name: &shared.client_name,
             by_hostname: shared.settings.by_hostname,
         };
@@ -166,6 +182,8 @@ impl HdfsReader {
             let read = context.read(node, block, (at, len), limit).await;
             match (probe, &read) {
                 (Some(probe), Err(ReplicaFault::Node(_))) => probe.fail(),
+                // Nothing was sent to the DataNode.
+                (Some(probe), Err(ReplicaFault::Local(_) | ReplicaFault::NoDescriptor)) => drop(probe),
                 // Also an error shows that the DataNode responds.
                 (Some(probe), _) => probe.succeed(),
                 (None, _) => {}
@@ -178,6 +196,7 @@ impl HdfsReader {
     /// of fault requires it. Returns why the block could not be read.
     fn judge(&self, node: &Node, block: &Replicated, fault: ReplicaFault) -> Unreadable {
         let (block_id, is_token_expired) = (block.block.block_id, matches!(fault, ReplicaFault::Token));
+        let has_no_descriptor = matches!(fault, ReplicaFault::NoDescriptor);
         let what = match fault {
             ReplicaFault::Node(what) => {
                 self.shared.suspects.add(node, self.shared.env.clock.monotonic());
@@ -193,11 +212,14 @@ impl HdfsReader {
                 what
             }
             ReplicaFault::Token => "the access token has expired".to_owned(),
+            ReplicaFault::Local(what) => what,
+            ReplicaFault::NoDescriptor => "no file descriptor is left".to_owned(),
         };
         if !is_token_expired {
             warn!(path = %self.path, block_id, %node, what, "cannot read a replica");
         }
-        Unreadable { what: format!("block {block_id} at {node}: {what}"), is_token_expired }
+        let what = format!("block {block_id} at {node}: {what}");
+        Unreadable { what, is_token_expired, has_no_descriptor }
     }
 }
 

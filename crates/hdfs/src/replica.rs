@@ -21,6 +21,7 @@ use crate::idle::IdleConnections;
 use crate::link::{CHECKSUM_CRC32C, MESSAGE_BYTES_MAX, Node, SUCCESS, VERSION};
 use crate::located::Replicated;
 use crate::packet::PACKET_DATA_MAX;
+use crate::read_slots::{READS_PER_NODE_MAX, ReadSlots};
 
 const OP_READ_BLOCK: u8 = 81;
 const CHECKSUM_NONE: u32 = 0;
@@ -33,6 +34,9 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of data bytes in a packet (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
 const PACKET_MAX: usize = 16 << 20;
 const HEADER_MAX: usize = 1 << 10;
+/// Numbers of system errors: no descriptor is left in the process or in the system.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
 /// Size of the receive buffer: the header and the checksums of a packet of usual size. Data that
 /// has arrived with them is copied from the buffer. The rest is read from the connection directly
 /// into the result.
@@ -49,6 +53,10 @@ pub(crate) enum ReplicaFault {
     Token,
     /// The DataNode refused the read, for example because it does not have the replica.
     Refused(String),
+    /// This process has no connection for the read, which says nothing about the DataNode.
+    Local(String),
+    /// The process (or the system) has no free file descriptor.
+    NoDescriptor,
 }
 
 /// Is called whenever bytes of a response have arrived.
@@ -98,13 +106,14 @@ impl Progress<'_> {
 pub(crate) struct ReadContext<'a> {
     pub(crate) env: &'a Env,
     pub(crate) idle: &'a IdleConnections,
+    pub(crate) slots: &'a ReadSlots,
     pub(crate) client_name: &'a str,
     pub(crate) by_hostname: bool,
 }
 
 impl ReadContext<'_> {
     /// Reads `len` bytes from `offset` of a block at one of its nodes. Fails if nothing arrives for
-    /// `limit`.
+    /// `limit`, or if too many other reads of the node run for this time.
     pub(crate) async fn read(
         &self,
         node: &Node,
@@ -112,6 +121,10 @@ impl ReadContext<'_> {
         (offset, len): (u64, usize),
         limit: Duration,
     ) -> Result<Bytes, ReplicaFault> {
+        let slots = self.slots.of(&node.id.datanode_uuid);
+        let Some(Ok(_slot)) = self.env.timeout(limit, slots.acquire()).await else {
+            return Err(ReplicaFault::Local(format!("{READS_PER_NODE_MAX} other reads of it are running")));
+        };
         let progress = Progress::begin(self.env);
         let read = progress.within(limit, self.read_with(&progress, node, block, (offset, len))).await;
         let late = || ReplicaFault::Node(format!("no data within {} ms", limit.as_millis()));
@@ -137,7 +150,8 @@ impl ReadContext<'_> {
         }
         let port = u16::try_from(node.id.xfer_port);
         let port = port.map_err(|_| ReplicaFault::Node("invalid port".to_owned()))?;
-        let stream = self.env.net.connect(node.id.host(self.by_hostname), port).await.map_err(broken)?;
+        let connected = self.env.net.connect(node.id.host(self.by_hostname), port).await;
+        let stream = connected.map_err(unconnected)?;
         let read = exchange(stream, on_bytes, &request, offset, len).await;
         self.finish(uuid, read)
     }
@@ -350,6 +364,16 @@ impl Inbound<'_> {
 
 fn closed() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, "the connection was closed")
+}
+
+/// The fault if no connection could be opened.
+fn unconnected(error: io::Error) -> ReplicaFault {
+    match (error.raw_os_error(), error.kind()) {
+        (Some(EMFILE | ENFILE), _) => ReplicaFault::NoDescriptor,
+        // All local ports are in use.
+        (_, io::ErrorKind::AddrNotAvailable) => ReplicaFault::Local(error.to_string()),
+        _ => broken(error),
+    }
 }
 
 fn broken(error: io::Error) -> ReplicaFault {

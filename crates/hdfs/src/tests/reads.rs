@@ -1,12 +1,19 @@
 //! Reads of files from DataNodes in memory.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base::BoxFuture;
+use base::env::{Env, Listener, Network, Stream};
 use fs::{AccessPattern, Error, FilePath, FileSystem};
+use futures_util::future::join_all;
 
 use super::{Cluster, MINUTE, commit};
 use crate::Limits;
+use crate::read_slots::READS_PER_NODE_MAX;
 use crate::testing::{Behavior, Mode, ReadBehavior, connect_with};
 
 /// A file of `len` bytes in blocks of 4 KiB, on a cluster with these settings; its bytes and a
@@ -195,6 +202,64 @@ async fn a_datanode_that_refuses_a_read_has_not_failed() {
         assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
         assert_eq!(cluster.reads(), reads);
     }
+}
+
+/// A network on which the process may have no descriptor for new connections.
+struct LimitedNetwork {
+    net: Arc<dyn Network>,
+    is_exhausted: AtomicBool,
+}
+
+impl Network for LimitedNetwork {
+    fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
+        self.net.listen(address)
+    }
+
+    fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
+        if self.is_exhausted.load(Ordering::Relaxed) {
+            let failed: io::Result<Box<dyn Stream>> = Err(io::Error::from_raw_os_error(24));
+            return Box::pin(std::future::ready(failed));
+        }
+        self.net.connect(host, port)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lack_of_descriptors_is_not_the_fault_of_a_datanode() {
+    let mut cluster = Cluster::with_small_blocks(2, &[]).await;
+    let net = Arc::new(LimitedNetwork { net: cluster.env.net.clone(), is_exhausted: AtomicBool::new(false) });
+    let env = Env { net: net.clone(), ..cluster.env.clone() };
+    cluster.fs = connect_with(&env, Limits::default(), &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    net.is_exhausted.store(true, Ordering::Relaxed);
+    let failed = reader.read_at(0, 4000).await.unwrap_err();
+    assert!(matches!(failed, Error::NoDescriptor { .. }), "{failed}");
+    net.is_exhausted.store(false, Ordering::Relaxed);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_datanode_has_a_bounded_number_of_reads() {
+    let cluster = Cluster::with_small_blocks(1, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.set_reads(&[0], ReadBehavior::Slow);
+    let clock = &cluster.env.clock;
+    // One after another, because a listener has a short backlog.
+    let read = |at: u32| {
+        let (clock, reader) = (clock.clone(), reader.clone());
+        async move {
+            clock.sleep(Duration::from_millis(5) * at).await;
+            reader.read_at(0, 10).await
+        }
+    };
+    let running = async {
+        clock.sleep(Duration::from_secs(2)).await;
+        cluster.reads()[0]
+    };
+    let (all, running) = tokio::join!(join_all((0..300).map(read)), running);
+    assert_eq!(running, READS_PER_NODE_MAX);
+    assert!(all.into_iter().all(|read| read.unwrap() == bytes[..10]));
 }
 
 #[tokio::test(start_paused = true)]

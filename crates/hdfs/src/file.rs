@@ -9,6 +9,7 @@ use std::time::Duration;
 use base::env::{Env, TaskClass};
 use bytes::{Bytes, BytesMut};
 use fs::{AccessPattern, Error, FilePath, Result, SyncLevel};
+use tokio::sync::Semaphore;
 use tracing::{debug, info, warn};
 
 use self::attempts::Attempts;
@@ -73,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) suspects: Suspects,
     pub(crate) idle: IdleConnections,
     pub(crate) read_slots: ReadSlots,
+    /// A permit for each hedge that runs.
+    pub(crate) hedges: Semaphore,
     pub(crate) corrupt: CorruptReplicas,
     pub(crate) local: LocalAddresses,
     pub(crate) policies: Policies,

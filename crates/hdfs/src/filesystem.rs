@@ -8,6 +8,7 @@ use fs::{
     DiskSpace, Error, Fence, FileHosts, FilePath, FileReader, FileStatus, FileSystem, FileWriter,
     PolicyCounts, Purpose, Result,
 };
+use tokio::sync::Semaphore;
 
 use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
@@ -69,6 +70,7 @@ impl HdfsFileSystem {
         let shared = Arc::new(Shared {
             env: env.clone(),
             namenode: NameNode::new(env, &options.user, &settings, &options.limits),
+            hedges: Semaphore::new(settings.hedges_max.min(Semaphore::MAX_PERMITS)),
             settings,
             limits: options.limits,
             suspects: Suspects::default(),

@@ -149,6 +149,8 @@ pub(crate) struct Settings {
     pub(crate) read_timeout: Duration,
     /// Time after which a read is sent to another replica too.
     pub(crate) hedge_after: Option<Duration>,
+    /// Maximum number of these additional reads that run at the same time.
+    pub(crate) hedges_max: usize,
     /// First and longest pause between two attempts to find the active NameNode.
     pub(crate) pause: Duration,
     pub(crate) pause_max: Duration,
@@ -161,7 +163,7 @@ impl Settings {
         let (authority, root) = split_url(&options.url)?;
         let replication = values.number("dfs.replication", 3)?;
         let block_bytes = values.size("dfs.blocksize", DEFAULT_BLOCK_BYTES)?;
-        let hedges = values.number("dfs.client.hedged.read.threadpool.size", 0)? > 0;
+        let hedges_max = values.number("dfs.client.hedged.read.threadpool.size", 0)? as usize;
         let hedge_after = values.millis("dfs.client.hedged.read.threshold.millis", 500)?;
         Ok(Settings {
             namenodes: values.namenodes(authority, &options.url)?,
@@ -175,7 +177,8 @@ impl Settings {
             umask: values.umask()?,
             by_hostname: values.flag("dfs.client.use.datanode.hostname"),
             read_timeout: values.millis("dfs.client.socket-timeout", READ_TIMEOUT_MS)?,
-            hedge_after: hedges.then_some(hedge_after),
+            hedge_after: (hedges_max > 0).then_some(hedge_after),
+            hedges_max,
             pause: values.millis("dfs.client.failover.sleep.base.millis", 500)?,
             pause_max: values.millis("dfs.client.failover.sleep.max.millis", PAUSE_MAX_MS)?,
         })

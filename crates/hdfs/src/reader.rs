@@ -14,6 +14,7 @@ use bytes::{Bytes, BytesMut};
 use fs::{Error, FilePath, Result};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::SemaphorePermit;
 use tracing::warn;
 
 use crate::corrupt::report_corrupt;
@@ -36,6 +37,9 @@ pub(crate) struct HdfsReader {
     path: FilePath,
     locations: Arc<Locations>,
 }
+
+/// A read of one replica.
+type ReplicaRead<'a> = BoxFuture<'a, std::result::Result<Bytes, (&'a Node, ReplicaFault)>>;
 
 /// Why no replica of a block could be read.
 struct Unreadable {
@@ -109,7 +113,8 @@ impl HdfsReader {
     }
 
     /// Reads a part of a block. Tries its replicas in sequence until one can be read. With hedged
-    /// reads, the next replica is also tried if the current reads take long.
+    /// reads, the next replica is also tried if the current reads take long, unless its DataNode
+    /// failed recently.
     async fn read_block(
         &self,
         block: &Replicated,
@@ -124,10 +129,11 @@ impl HdfsReader {
             has_no_descriptor: false,
         };
         let mut has_failed = false;
-        let mut running: FuturesUnordered<BoxFuture<'_, _>> = FuturesUnordered::new();
+        let mut running: FuturesUnordered<ReplicaRead<'_>> = FuturesUnordered::new();
         running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
         loop {
-            let hedge = self.shared.settings.hedge_after.filter(|_| nodes.len() > 0);
+            let can_hedge = |_: &Duration| nodes.as_slice().first().is_some_and(|node| !self.is_last(node));
+            let hedge = self.shared.settings.hedge_after.filter(can_hedge);
             let (node, fault) = tokio::select! {
                 biased;
                 read = running.next() => match read {
@@ -141,7 +147,11 @@ impl HdfsReader {
                     None => return Err(unreadable),
                 },
                 () = clock.sleep(hedge.unwrap_or(Duration::MAX)), if hedge.is_some() => {
-                    running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
+                    // If too many hedges run, it is attempted again after the same time.
+                    if let Ok(permit) = self.shared.hedges.try_acquire() {
+                        let read = nodes.next().map(|node| self.read_replica(node, block, at, len));
+                        running.extend(read.map(|read| hedged(read, permit)));
+                    }
                     continue;
                 }
             };
@@ -155,10 +165,13 @@ impl HdfsReader {
 
     /// The nodes of a block. Those that failed recently are at the end.
     fn in_order<'b>(&self, block: &'b Replicated) -> Vec<&'b Node> {
-        let now = self.shared.env.clock.monotonic();
         let mut nodes: Vec<&Node> = block.nodes.iter().collect();
-        nodes.sort_by_key(|node| self.shared.suspects.is_read_last(node, now));
+        nodes.sort_by_cached_key(|node| self.is_last(node));
         nodes
+    }
+
+    fn is_last(&self, node: &Node) -> bool {
+        self.shared.suspects.is_read_last(node, self.shared.env.clock.monotonic())
     }
 
     fn read_replica<'b>(
@@ -167,7 +180,7 @@ impl HdfsReader {
         block: &'b Replicated,
         at: u64,
         len: usize,
-    ) -> BoxFuture<'b, std::result::Result<Bytes, (&'b Node, ReplicaFault)>> {
+    ) -> ReplicaRead<'b> {
         let shared = &self.shared;
         let probe = shared.suspects.begin_probe(node, shared.env.clock.monotonic());
         let context = ReadContext {
@@ -221,6 +234,14 @@ impl HdfsReader {
         let what = format!("block {block_id} at {node}: {what}");
         Unreadable { what, is_token_expired, has_no_descriptor }
     }
+}
+
+/// The read of a hedge, which holds its permit until it ends.
+fn hedged<'a>(read: ReplicaRead<'a>, permit: SemaphorePermit<'a>) -> ReplicaRead<'a> {
+    Box::pin(async move {
+        let _permit = permit;
+        read.await
+    })
 }
 
 impl fs::FileReader for HdfsReader {

@@ -322,6 +322,38 @@ async fn a_hedged_read_does_not_wait_for_a_frozen_datanode() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_number_of_hedges_is_limited() {
+    let hedged =
+        [("dfs.client.hedged.read.threadpool.size", "1"), ("dfs.client.hedged.read.threshold.millis", "50")];
+    let cluster = Cluster::with_small_blocks(2, &hedged).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    cluster.set_reads(&[1], ReadBehavior::Slow);
+    let hedges = async {
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+        cluster.reads()[1]
+    };
+    let (one, other, hedges) = tokio::join!(reader.read_at(0, 10), reader.read_at(0, 10), hedges);
+    assert_eq!(one.unwrap(), bytes[..10]);
+    assert_eq!(other.unwrap(), bytes[..10]);
+    assert_eq!((hedges, cluster.reads()), (1, vec![0, 2]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_is_not_hedged_to_a_datanode_that_failed() {
+    let hedged =
+        [("dfs.client.hedged.read.threadpool.size", "5"), ("dfs.client.hedged.read.threshold.millis", "50")];
+    let cluster = Cluster::with_small_blocks(2, &hedged).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.datanodes[0].set(Behavior::Dead);
+    assert_eq!(reader.read_at(0, 10).await.unwrap(), bytes[..10]);
+    cluster.datanodes[0].set(Behavior::Good);
+    cluster.set_reads(&[1], ReadBehavior::Slow);
+    assert_eq!(reader.read_at(0, 10).await.unwrap(), bytes[..10]);
+    assert_eq!(cluster.reads(), [0, 2]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_corrupt_replica_is_reported_and_another_one_read() {
     let cluster = Cluster::with_small_blocks(2, &[]).await;
     let (bytes, reader) = written(&cluster, 3000).await;

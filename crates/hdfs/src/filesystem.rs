@@ -19,7 +19,7 @@ use crate::generated::{
 };
 use crate::hosts::{LocalAddresses, hosts_of};
 use crate::idle::IdleConnections;
-use crate::located::{locate, located, located_status};
+use crate::located::{locate, located_status, located_unsorted};
 use crate::namenode::NameNode;
 use crate::options::{HdfsOptions, IfMissing, OptionsError, Settings};
 use crate::policy::{Policies, satisfy_later, set_policy};
@@ -174,7 +174,7 @@ impl HdfsFileSystem {
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {
-            Some(found) => located(&self.shared, path, found).await?,
+            Some(found) => located_unsorted(&self.shared, path, found).await?,
             None => locate(&self.shared, path, &inode).await?,
         };
         Ok(Arc::new(HdfsReader::new(self.shared.clone(), path.clone(), inode, located)))

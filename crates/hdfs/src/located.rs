@@ -1,5 +1,6 @@
 //! Where the blocks of a file are.
 
+use base::env::Random;
 use bytes::Bytes;
 use fs::{Error, FilePath, Result};
 
@@ -67,6 +68,11 @@ impl Located {
         let visible = ExtendedBlock { num_bytes: Some(len), ..block.block };
         self.blocks.push(Replicated { block: visible, offset, len, ..block });
         Ok(())
+    }
+
+    /// Puts the nodes of each block in a random order.
+    fn shuffle(&mut self, random: &dyn Random) {
+        self.blocks.iter_mut().for_each(|block| block.nodes.sort_by_cached_key(|_| random.next_u64()));
     }
 
     /// Moves the nodes for which `is_local` returns true to the beginning of all lists.
@@ -150,17 +156,30 @@ pub(crate) async fn locate(shared: &Shared, path: &FilePath, inode: &str) -> Res
     located(shared, path, &found).await
 }
 
+/// The blocks of a file that [`located_status`] has listed. The NameNode sorts the result of
+/// getBlockLocations by distance, but not that of getLocatedFileInfo: without a random order, all
+/// readers without a local replica would use the same one.
+pub(crate) async fn located_unsorted(
+    shared: &Shared,
+    path: &FilePath,
+    found: &LocatedBlocks,
+) -> Result<Located> {
+    let mut located = located(shared, path, found).await?;
+    located.shuffle(&*shared.env.random);
+    located.put_local_first(|node| shared.local.has(&*shared.env.net, node));
+    Ok(located)
+}
+
 /// The blocks of a file that the NameNode has listed. If it is being written, the bytes that are
 /// flushed so far.
-pub(crate) async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlocks) -> Result<Located> {
+async fn located(shared: &Shared, path: &FilePath, found: &LocatedBlocks) -> Result<Located> {
     let invalid = |what| Error::io(path, "open", what);
     let mut located = Located::complete(found).map_err(invalid)?;
     if let Some(open) = open_replicated(found).map_err(invalid)? {
         let len = visible_len(shared, path, &open).await?;
         located.push_open(open, len).map_err(invalid)?;
     }
-    // The NameNode sorts the result of getBlockLocations by distance, but not that of
-    // getLocatedFileInfo.
+    // The NameNode compares names of hosts, which may differ from those of this machine.
     located.put_local_first(|node| shared.local.has(&*shared.env.net, node));
     Ok(located)
 }

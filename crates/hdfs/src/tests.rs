@@ -2,9 +2,11 @@
 
 mod reads;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::env::Env;
+use base::env::{Env, Random};
 use fs::{AccessPattern, Error, Fence, FilePath, FileSystem, FileWriter, SyncLevel};
 
 use crate::testing::{
@@ -21,6 +23,16 @@ struct Cluster {
     fs: HdfsFileSystem,
 }
 
+/// Numbers with which a shuffle changes nothing.
+#[derive(Default)]
+struct Ascending(AtomicU64);
+
+impl Random for Ascending {
+    fn next_u64(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
 impl Cluster {
     async fn start(datanodes: u16) -> Cluster {
         let env = base::testing::env(1);
@@ -32,6 +44,15 @@ impl Cluster {
         }
         let fs = connect(&env, Limits::default()).await;
         Cluster { env, namenode, datanodes: nodes, fs }
+    }
+
+    /// A cluster whose file system has these settings, and reads the replicas in the order in which
+    /// the NameNode lists them.
+    async fn in_order(datanodes: u16, settings: &[(&str, &str)]) -> Cluster {
+        let mut cluster = Cluster::start(datanodes).await;
+        cluster.env.random = Arc::new(Ascending::default());
+        cluster.fs = connect_with(&cluster.env, Limits::default(), settings).await;
+        cluster
     }
 
     async fn log(&self, name: &str) -> Box<dyn FileWriter> {

@@ -30,10 +30,7 @@ async fn written(cluster: &Cluster, len: usize) -> (Vec<u8>, Arc<dyn fs::FileRea
 impl Cluster {
     /// Settings of a file system with small blocks.
     async fn with_small_blocks(datanodes: u16, more: &[(&str, &str)]) -> Cluster {
-        let mut cluster = Cluster::start(datanodes).await;
-        let settings = [&[("dfs.blocksize", "4096")][..], more].concat();
-        cluster.fs = connect_with(&cluster.env, Limits::default(), &settings).await;
-        cluster
+        Cluster::in_order(datanodes, &[&[("dfs.blocksize", "4096")][..], more].concat()).await
     }
 
     fn reads(&self) -> Vec<usize> {
@@ -159,6 +156,17 @@ async fn the_replica_of_this_machine_is_read() {
     cluster.remove_replicas(2);
     assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
     assert_eq!(cluster.reads(), [1, 0, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn readers_share_the_replicas_of_other_machines() {
+    let cluster = Cluster::start(3).await;
+    let (bytes, _) = written(&cluster, 4000).await;
+    for _ in 0..30 {
+        let reader = cluster.fs.open(&FilePath::new("data")).await.unwrap();
+        assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    }
+    assert!(cluster.reads().iter().all(|reads| *reads > 0), "{:?}", cluster.reads());
 }
 
 #[tokio::test(start_paused = true)]
@@ -291,7 +299,7 @@ async fn a_corrupt_replica_is_reported_once_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_long_read_is_limited_only_while_no_bytes_arrive() {
-    let cluster = Cluster::start(2).await;
+    let cluster = Cluster::in_order(2, &[]).await;
     let (bytes, reader) = written(&cluster, 20_000).await;
     cluster.set_reads(&[0], ReadBehavior::Slow);
     let began = cluster.env.clock.monotonic();

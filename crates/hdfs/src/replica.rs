@@ -162,7 +162,7 @@ impl ReadContext<'_> {
         read: Result<(Bytes, Box<dyn Stream>), ReplicaFault>,
     ) -> Result<Bytes, ReplicaFault> {
         let (bytes, stream) = read?;
-        self.idle.put(uuid, stream, self.env.clock.monotonic());
+        self.idle.put(self.env, uuid, stream);
         Ok(bytes)
     }
 

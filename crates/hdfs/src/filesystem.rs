@@ -10,6 +10,7 @@ use fs::{
 };
 use tokio::sync::Semaphore;
 
+use crate::coding::Coding;
 use crate::corrupt::CorruptReplicas;
 use crate::failure::Failure;
 use crate::file::{Shared, inode_path};
@@ -168,9 +169,11 @@ impl HdfsFileSystem {
             return Err(self.shared.encrypted(path, "open"));
         }
         let inode = inode_path(found.file_id.unwrap_or_default());
-        if found.ec_policy.is_some() {
+        if let Some(policy) = &found.ec_policy {
+            let unknown = || Error::io(path, "open", "its erasure coding policy is unknown or invalid");
+            let coding = Coding::of(policy).ok_or_else(unknown)?;
             let (shared, library) = (self.shared.clone(), self.library.clone());
-            let reader = StripedReader::open(shared, library, path.clone(), inode);
+            let reader = StripedReader::open(shared, library, path.clone(), inode, coding);
             return Ok(Arc::new(reader.await?));
         }
         let located = match &found.locations {

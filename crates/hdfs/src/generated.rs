@@ -350,8 +350,21 @@ pub struct MkdirsRequest {
 pub struct ErasureCodingPolicy {
     #[prost(string, optional, tag = "1")]
     pub name: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(message, optional, tag = "2")]
+    pub schema: ::core::option::Option<ErasureCodingSchema>,
+    #[prost(uint32, optional, tag = "3")]
+    pub cell_size: ::core::option::Option<u32>,
     #[prost(uint32, required, tag = "4")]
     pub id: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ErasureCodingSchema {
+    #[prost(string, required, tag = "1")]
+    pub codec_name: ::prost::alloc::string::String,
+    #[prost(uint32, required, tag = "2")]
+    pub data_units: u32,
+    #[prost(uint32, required, tag = "3")]
+    pub parity_units: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ErasureCodingPolicyResponse {

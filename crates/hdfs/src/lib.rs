@@ -16,7 +16,8 @@
 //! * `replica`, `idle`, `read_slots`, `reader`: reads of one replica, idle connections, the limit
 //!   of reads of one DataNode, and reads of a file;
 //! * `corrupt`: reports of corrupt replicas;
-//! * `striped`: reads of erasure-coded files, through the crate `hdfs-native`;
+//! * `coding`, `striped`: the codes of erasure-coded files, and reads of these files, through the
+//!   crate `hdfs-native`;
 //! * `simulated`: a model of NameNodes and DataNodes for simulations, with the Cargo feature of
 //!   this name.
 //!
@@ -113,6 +114,7 @@
 mod generated;
 
 mod block;
+mod coding;
 mod configured;
 mod connection;
 mod corrupt;

@@ -1,8 +1,13 @@
 //! Reads of erasure-coded files, through the crate `hdfs-native`, which decodes them.
 //!
 //! The library's reader is opened for the file's inode, so a reader still works after its file was
-//! renamed. It has the locations and access tokens of the time of opening, and remembers DataNodes
-//! that failed permanently. After any error it is therefore reopened, and the read is repeated.
+//! renamed. It has the locations and access tokens of the time of opening. After any error it is
+//! therefore reopened, and the read is repeated.
+//!
+//! The library reads the units of a stripe in sequence, and does not remember which DataNodes
+//! failed. So while a machine is lost, each read that needs it waits for it. The time limit for one
+//! unit is short for this reason, and that for a read suffices for the loss of all units that the
+//! code tolerates.
 //!
 //! The library is started when the first erasure-coded file is opened. It waits without a limit for
 //! a NameNode that hangs, and uses another one only after an error. So after an open that takes too
@@ -25,10 +30,13 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tracing::warn;
 
+use crate::coding::Coding;
 use crate::file::Shared;
-use crate::options::{HdfsOptions, Settings, namenode_names};
+use crate::options::{HdfsOptions, Limits, Settings, namenode_names};
 
 const ATTEMPTS: u32 = 6;
+/// The longest time for a response of one DataNode.
+const UNIT_LIMIT: Duration = Duration::from_secs(2);
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -46,8 +54,8 @@ pub(crate) struct Library {
 impl Library {
     pub(crate) fn new(env: &Env, options: &HdfsOptions, settings: &Settings) -> Library {
         let mut values = options.settings.clone();
-        let read_timeout_ms = settings.read_timeout.as_millis().to_string();
-        values.insert("dfs.client.socket-timeout".to_owned(), read_timeout_ms);
+        let unit_limit_ms = settings.read_timeout.min(UNIT_LIMIT).as_millis().to_string();
+        values.insert("dfs.client.socket-timeout".to_owned(), unit_limit_ms);
         Library {
             env: env.clone(),
             service: settings.service.clone(),
@@ -118,7 +126,14 @@ pub(crate) struct StripedReader {
     // The path that names the file by its inode: `/.reserved/.inodes/ID`.
     inode: String,
     len: u64,
+    coding: Coding,
     reader: Mutex<Arc<LibraryReader>>,
+}
+
+/// The time limit for one attempt of a read: at least for the loss of all parity units, and for the
+/// units that are read.
+fn attempt_limit(limits: &Limits, coding: &Coding) -> Duration {
+    limits.read.max(UNIT_LIMIT * coding.parity_units.saturating_add(2))
 }
 
 impl StripedReader {
@@ -128,11 +143,12 @@ impl StripedReader {
         library: Arc<Library>,
         path: FilePath,
         inode: String,
+        coding: Coding,
     ) -> Result<StripedReader> {
         let reader = open_library(&shared, &library, &path, &inode).await?;
         let len = reader.file_length() as u64;
         let reader = Mutex::new(Arc::new(reader));
-        Ok(StripedReader { shared, library, path, inode, len, reader })
+        Ok(StripedReader { shared, library, path, inode, len, coding, reader })
     }
 
     fn current(&self) -> Arc<LibraryReader> {
@@ -150,7 +166,8 @@ impl StripedReader {
         let mut reader = self.current();
         let mut attempt = 1;
         loop {
-            let read = self.shared.env.timeout(self.shared.limits.read, self.read_once(&reader, offset, len));
+            let limit = attempt_limit(&self.shared.limits, &self.coding);
+            let read = self.shared.env.timeout(limit, self.read_once(&reader, offset, len));
             let error = match read.await {
                 Some(Ok(bytes)) => return Ok(bytes),
                 Some(Err(error)) => error,
@@ -234,7 +251,7 @@ impl fs::FileReader for StripedReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{IfMissing, Limits};
+    use crate::IfMissing;
 
     #[test]
     fn the_library_calls_the_active_namenode_first() {
@@ -255,7 +272,18 @@ mod tests {
         let env = base::testing::env(1);
         let library = Library::new(&env, &options, &settings);
         for (active, names) in [(0, "a,b,c"), (1, "b,c,a"), (2, "c,a,b")] {
-            assert_eq!(library.values(active)["dfs.ha.namenodes.ns"], names);
+            let values = library.values(active);
+            assert_eq!(values["dfs.ha.namenodes.ns"], names);
+            assert_eq!(values["dfs.client.socket-timeout"], "2000", "for each lost unit");
+        }
+    }
+
+    #[test]
+    fn a_read_survives_the_loss_of_all_parity_units() {
+        for (data_units, parity_units, limit_s) in [(6, 3, 10), (10, 4, 12), (3, 2, 10)] {
+            let coding = Coding { data_units, parity_units, cell_bytes: 1 << 20 };
+            let limit = attempt_limit(&Limits::default(), &coding);
+            assert_eq!(limit, Duration::from_secs(limit_s));
         }
     }
 }

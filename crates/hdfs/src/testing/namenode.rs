@@ -210,7 +210,7 @@ impl Namespace {
                     return Err((NOT_FOUND, src));
                 }
                 let name = Some("RS-6-3-1024k".to_owned());
-                let ec_policy = ErasureCodingPolicy { name, id: 1 };
+                let ec_policy = ErasureCodingPolicy { name, id: 1, ..ErasureCodingPolicy::default() };
                 let is_coded = self.erasure_coded == Some(src.as_str());
                 encode(ErasureCodingPolicyResponse { ec_policy: is_coded.then_some(ec_policy) })
             }

@@ -13,6 +13,9 @@
 //! a NameNode that hangs, and uses another one only after an error. So after an open that takes too
 //! long it is started again, with the NameNode that this crate has found active.
 //!
+//! The library fetches whole stripes, 6 MiB with RS-6-3-1024k, also for a read of a few bytes. So
+//! the memory of all reads together is limited; others wait.
+//!
 //! The library panics on a read past the end of the file, so each range is checked first. As in
 //! Hadoop, reads of erasure-coded files are not hedged.
 
@@ -27,7 +30,7 @@ use fs::{Error, FilePath, Result};
 use hdfs_native::file::FileReader as LibraryReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::{Mutex as AsyncMutex, Semaphore, oneshot};
 use tracing::warn;
 
 use crate::coding::Coding;
@@ -40,6 +43,11 @@ const UNIT_LIMIT: Duration = Duration::from_secs(2);
 /// Pause before the second repetition; the first has none, and later ones have longer pauses.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Memory of all reads that run at the same time.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Unit in which it is counted.
+const MEMORY_UNIT: u64 = 1 << 10;
+
 /// The client library, started on first use: its tasks need a tokio runtime, which a simulation
 /// does not have.
 pub(crate) struct Library {
@@ -49,6 +57,8 @@ pub(crate) struct Library {
     values: HashMap<String, String>,
     // None before the start, and after an open that took too long.
     client: AsyncMutex<Option<Client>>,
+    // A permit for each MEMORY_UNIT.
+    memory: Semaphore,
 }
 
 impl Library {
@@ -62,6 +72,7 @@ impl Library {
             user: options.user.clone(),
             values,
             client: AsyncMutex::default(),
+            memory: Semaphore::new((MEMORY_BYTES / MEMORY_UNIT) as usize),
         }
     }
 
@@ -136,6 +147,16 @@ fn attempt_limit(limits: &Limits, coding: &Coding) -> Duration {
     limits.read.max(UNIT_LIMIT * coding.parity_units.saturating_add(2))
 }
 
+/// The memory that a read of `len` bytes takes, in permits: its stripes, one of which is copied for
+/// decoding, and its result. A read with more than the limit runs alone.
+fn memory_of(coding: &Coding, offset: u64, len: usize) -> u32 {
+    let stripe_bytes = u64::from(coding.data_units) * u64::from(coding.cell_bytes);
+    let end = offset.saturating_add(len as u64);
+    let stripes = end.div_ceil(stripe_bytes) - offset / stripe_bytes;
+    let bytes = stripe_bytes.saturating_mul(stripes + 1).saturating_add(len as u64);
+    (bytes.min(MEMORY_BYTES) / MEMORY_UNIT) as u32
+}
+
 impl StripedReader {
     /// Opens the file at `inode`, a path of the form `/.reserved/.inodes/ID`.
     pub(crate) async fn open(
@@ -166,12 +187,9 @@ impl StripedReader {
         let mut reader = self.current();
         let mut attempt = 1;
         loop {
-            let limit = attempt_limit(&self.shared.limits, &self.coding);
-            let read = self.shared.env.timeout(limit, self.read_once(&reader, offset, len));
-            let error = match read.await {
-                Some(Ok(bytes)) => return Ok(bytes),
-                Some(Err(error)) => error,
-                None => Error::io(&self.path, "read", "no DataNode responded in time"),
+            let error = match self.attempt(&reader, offset, len).await {
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => error,
             };
             if attempt == ATTEMPTS {
                 return Err(error);
@@ -188,6 +206,16 @@ impl StripedReader {
                 Err(error) => warn!(path = %self.path, %error, "cannot reopen a file for a read"),
             }
         }
+    }
+
+    /// Reads once there is memory for it.
+    async fn attempt(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
+        let failed = |what: &str| Error::io(&self.path, "read", what);
+        let memory = self.library.memory.acquire_many(memory_of(&self.coding, offset, len));
+        let _memory = memory.await.map_err(|_| failed("the client library was stopped"))?;
+        let limit = attempt_limit(&self.shared.limits, &self.coding);
+        let read = self.shared.env.timeout(limit, self.read_once(reader, offset, len)).await;
+        read.unwrap_or_else(|| Err(failed("no DataNode responded in time")))
     }
 
     async fn read_once(&self, reader: &LibraryReader, offset: u64, len: usize) -> Result<Bytes> {
@@ -276,6 +304,17 @@ mod tests {
             assert_eq!(values["dfs.ha.namenodes.ns"], names);
             assert_eq!(values["dfs.client.socket-timeout"], "2000", "for each lost unit");
         }
+    }
+
+    #[test]
+    fn a_read_takes_the_memory_of_its_stripes() {
+        let coding = Coding { data_units: 6, parity_units: 3, cell_bytes: 1 << 20 };
+        let mib = |offset: u64, len: usize| memory_of(&coding, offset << 10, len << 10) >> 10;
+        assert_eq!(mib(0, 1024), 2 * 6 + 1);
+        assert_eq!(mib(6 * 1024 - 1, 1), 2 * 6);
+        assert_eq!(mib(6 * 1024 - 1, 1024), 3 * 6 + 1, "in two stripes");
+        assert_eq!(mib(0, 400 << 10), 256, "it runs alone");
+        assert_eq!(memory_of(&coding, u64::MAX, usize::MAX), 256 << 10);
     }
 
     #[test]

@@ -20,6 +20,7 @@
 //! Hadoop, reads of erasure-coded files are not hedged.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use bytes::Bytes;
 use fs::{Error, FilePath, Result};
+use futures_util::FutureExt;
 use hdfs_native::file::FileReader as LibraryReader;
 use hdfs_native::{Client, ClientBuilder, HdfsError};
 use tokio::runtime::Handle;
@@ -223,12 +225,22 @@ impl StripedReader {
         if offset + len as u64 > reader.file_length() as u64 {
             return Err(failed(format!("the file has only {} bytes now", reader.file_length())));
         }
-        let read = reader.read_range(offset as usize, len).await;
-        let bytes = read.map_err(|error| failed(error.to_string()))?;
+        let bytes = caught(reader.read_range(offset as usize, len)).await.map_err(failed)?;
         match bytes.len() == len {
             true => Ok(bytes),
             false => Err(failed(format!("received {} instead of {len} bytes", bytes.len()))),
         }
+    }
+}
+
+/// The result of a read by the library. Its panic is an error: it panics on some invalid packets
+/// and responses of DataNodes, and another attempt may use other DataNodes.
+async fn caught<T>(
+    read: impl Future<Output = std::result::Result<T, HdfsError>>,
+) -> std::result::Result<T, String> {
+    match AssertUnwindSafe(read).catch_unwind().await {
+        Ok(read) => read.map_err(|error| error.to_string()),
+        Err(_) => Err("the client library panicked, probably after an invalid response".to_owned()),
     }
 }
 
@@ -304,6 +316,15 @@ mod tests {
             assert_eq!(values["dfs.ha.namenodes.ns"], names);
             assert_eq!(values["dfs.client.socket-timeout"], "2000", "for each lost unit");
         }
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_library_is_an_error() {
+        let panics = |response: &'static [u8]| async move { Ok::<_, HdfsError>(response[0]) };
+        assert_eq!(caught(panics(b"x")).await, Ok(b'x'));
+        assert!(caught(panics(b"")).await.unwrap_err().contains("panicked"));
+        let fails = async { Err::<u8, _>(HdfsError::ChecksumError) };
+        assert!(caught(fails).await.unwrap_err().contains("checksums"));
     }
 
     #[test]

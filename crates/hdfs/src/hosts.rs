@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use base::env::Network;
 use fs::FileHosts;
 
+use crate::coding::Coding;
 use crate::generated::{FileStatus, LocatedBlock};
 use crate::link::Node;
 
@@ -29,13 +30,20 @@ impl LocalAddresses {
     }
 }
 
-/// The hosts of a file whose status has the locations of its blocks.
+/// The hosts of a file whose status has the locations of its blocks. An erasure-coded file with an
+/// unknown policy has none.
 pub(crate) fn hosts_of(name: String, status: &FileStatus) -> FileHosts {
     let mut bytes_by_host: HashMap<String, u64> = HashMap::new();
+    // Each DataNode of an erasure-coded block has one unit of it.
+    let units = match &status.ec_policy {
+        Some(policy) => Coding::of(policy).map(|coding| u64::from(coding.data_units)),
+        None => Some(1),
+    };
     for block in status.locations.iter().flat_map(|located| &located.blocks) {
+        let Some(host_bytes) = units.map(|units| block.b.num_bytes() / units) else { break };
         for host in names_of_hosts(block) {
             let bytes = bytes_by_host.entry(host).or_default();
-            *bytes = bytes.saturating_add(block.b.num_bytes());
+            *bytes = bytes.saturating_add(host_bytes);
         }
     }
     FileHosts { name, len: status.length, bytes_by_host }
@@ -53,7 +61,7 @@ mod tests {
     use super::*;
     use prost::Message;
 
-    use crate::generated::{DatanodeId, DatanodeInfo, ExtendedBlock, LocatedBlocks};
+    use crate::generated::{DatanodeId, DatanodeInfo, ErasureCodingPolicy, ExtendedBlock, LocatedBlocks};
 
     fn block(num_bytes: u64, hosts: &[(&str, &str)]) -> LocatedBlock {
         let info = |(name, address): &(&str, &str)| {
@@ -82,5 +90,24 @@ mod tests {
         assert_eq!((bytes("one"), bytes("10.0.0.1")), (Some(100), Some(100)));
         assert_eq!((bytes("two"), bytes("10.0.0.2")), (Some(130), Some(130)));
         assert_eq!(bytes("10.0.0.3"), Some(30));
+    }
+
+    #[test]
+    fn a_host_of_an_erasure_coded_block_has_one_unit() {
+        let bytes_of = |id: u32| {
+            let policy = ErasureCodingPolicy { id, ..ErasureCodingPolicy::default() };
+            let blocks = vec![block(600, &[("one", "10.0.0.1"), ("two", "10.0.0.2")])];
+            let status = FileStatus {
+                length: 600,
+                locations: Some(LocatedBlocks { file_length: 600, blocks, ..LocatedBlocks::default() }),
+                ec_policy: Some(policy.encode_to_vec().into()),
+                ..FileStatus::default()
+            };
+            let found = hosts_of("file".to_owned(), &status);
+            (found.len, found.bytes_by_host.get("one").copied())
+        };
+        const RS_6_3: u32 = 1;
+        assert_eq!(bytes_of(RS_6_3), (600, Some(100)));
+        assert_eq!(bytes_of(99), (600, None), "the policy is unknown");
     }
 }

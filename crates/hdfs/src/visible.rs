@@ -9,6 +9,7 @@ use fs::{Error, FilePath, Result};
 use prost::Message;
 
 use crate::connection::{CLIENT_DATANODE_PROTOCOL, CallError, CallId, Connection};
+use crate::failure::Failure;
 use crate::file::Shared;
 use crate::generated::{VisibleLengthRequest, VisibleLengthResponse};
 use crate::link::Node;
@@ -71,10 +72,22 @@ async fn len_at(shared: &Shared, node: &Node, block: &Replicated) -> std::result
     let called = connection.call("getReplicaVisibleLength", CallId { id: 0, retries: 0 }, &request).await;
     let response = called.map_err(|error| match error {
         CallError::Remote(failure) if failure.is("ReplicaNotFoundException") => Unknown::NoReplica,
-        CallError::Remote(failure) => Unknown::Other(failure.message()),
+        CallError::Remote(failure) => Unknown::Other(explain(&failure)),
         CallError::Broken(why) => Unknown::Other(why),
     })?;
     parse_len(response).map_err(Unknown::Other)
+}
+
+/// Why a DataNode refused to state the length. With access tokens, it wants one on the connection,
+/// which needs SASL.
+fn explain(failure: &Failure) -> String {
+    let message = failure.message();
+    match message.contains("BlockTokenIdentifier") {
+        true => format!(
+            "{message} (with dfs.block.access.token.enable = true, a file that is being written cannot be read)"
+        ),
+        false => message,
+    }
 }
 
 /// The length in a response.
@@ -88,5 +101,23 @@ pub(crate) fn parse_len(response: Bytes) -> std::result::Result<u64, String> {
     match i64::try_from(length) {
         Ok(_) => Ok(length),
         Err(_) => Err("its replica waits for a recovery".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_setting_of_access_tokens_is_named() {
+        let explained = |message: &str| {
+            let class = "java.io.IOException".to_owned();
+            explain(&Failure::Remote { class, message: message.to_owned() })
+        };
+        // DataNode.checkReadAccess.
+        let refused = "Can't continue with getReplicaVisibleLength() authorization since none or more than one \
+                       BlockTokenIdentifier is found.";
+        assert!(explained(refused).contains("dfs.block.access.token.enable"));
+        assert_eq!(explained("x"), "IOException: x");
     }
 }

@@ -239,8 +239,19 @@ async fn caught<T>(
     read: impl Future<Output = std::result::Result<T, HdfsError>>,
 ) -> std::result::Result<T, String> {
     match AssertUnwindSafe(read).catch_unwind().await {
-        Ok(read) => read.map_err(|error| error.to_string()),
+        Ok(read) => read.map_err(|error| explain(&error)),
         Err(_) => Err("the client library panicked, probably after an invalid response".to_owned()),
+    }
+}
+
+/// The library decodes only the codec `rs`, which it finds out when a unit is lost.
+fn explain(error: &HdfsError) -> String {
+    match error {
+        HdfsError::UnsupportedErasureCodingPolicy(codec) => format!(
+            "a unit of a block cannot be read, and replacing it is supported only for the codec rs ({codec}); restart \
+             its DataNode"
+        ),
+        error => error.to_string(),
     }
 }
 
@@ -325,6 +336,12 @@ mod tests {
         assert!(caught(panics(b"")).await.unwrap_err().contains("panicked"));
         let fails = async { Err::<u8, _>(HdfsError::ChecksumError) };
         assert!(caught(fails).await.unwrap_err().contains("checksums"));
+    }
+
+    #[test]
+    fn a_lost_unit_of_another_codec_is_explained() {
+        let unsupported = HdfsError::UnsupportedErasureCodingPolicy("codec: xor".to_owned());
+        assert!(explain(&unsupported).contains("only for the codec rs (codec: xor)"));
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(crate) type Response = Result<Bytes, CallError>;
 struct Calls {
     // Ordered, so that calls fail in the same order in each run of a simulation.
     waiting: BTreeMap<i32, oneshot::Sender<Response>>,
+    // Number of responses that have arrived.
+    received: u64,
     // Why the connection failed.
     broken: Option<String>,
 }
@@ -116,20 +118,35 @@ impl Connection {
         locked(&self.calls).broken.is_some()
     }
 
+    /// The number of responses that have arrived.
+    pub(crate) fn received(&self) -> u64 {
+        locked(&self.calls).received
+    }
+
     /// Sends a call, and returns its length-delimited response.
     pub(crate) async fn call(&self, method: &str, call: CallId, request: &impl Message) -> Response {
+        response_of(&mut self.send(method, call, request)).await
+    }
+
+    /// Sends a call. [`response_of`] waits for its response.
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        call: CallId,
+        request: &impl Message,
+    ) -> oneshot::Receiver<Response> {
         let (done, response) = oneshot::channel();
         {
             let mut calls = locked(&self.calls);
             if let Some(reason) = &calls.broken {
-                return Err(CallError::Broken(reason.clone()));
+                let _ = done.send(Err(CallError::Broken(reason.clone())));
+                return response;
             }
             calls.waiting.insert(call.id, done);
         }
         // Without a task that sends it, the reading task has failed or will fail the call.
         let _ = self.requests.send(self.frame(method, call, request));
-        let closed = |_| Err(CallError::Broken("closed".to_owned()));
-        response.await.unwrap_or_else(closed)
+        response
     }
 
     fn frame(&self, method: &str, call: CallId, request: &impl Message) -> Bytes {
@@ -143,6 +160,11 @@ impl Connection {
         body.extend(request.encode_length_delimited_to_vec());
         frame(&body)
     }
+}
+
+/// The length-delimited response of a call that was sent.
+pub(crate) async fn response_of(sent: &mut oneshot::Receiver<Response>) -> Response {
+    sent.await.unwrap_or_else(|_| Err(CallError::Broken("closed".to_owned())))
 }
 
 fn rpc_header(client_id: [u8; 16], call: CallId) -> RpcRequestHeader {
@@ -191,7 +213,11 @@ async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>
         };
         match parse_response(response) {
             Ok((id, response)) => {
-                let waiting = locked(calls).waiting.remove(&id);
+                let waiting = {
+                    let mut calls = locked(calls);
+                    calls.received += 1;
+                    calls.waiting.remove(&id)
+                };
                 // The caller may have stopped waiting.
                 let _ = waiting.map(|done| done.send(response));
             }

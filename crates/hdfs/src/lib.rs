@@ -75,8 +75,9 @@
 //!
 //! All addresses of a name service are tried. A retry has the same call id, so a NameNode that has
 //! executed the call returns the first result: a rename or a deletion whose response was lost does
-//! not fail when it is repeated. While no NameNode is active, or the active one is in safe mode,
-//! calls wait and log a warning.
+//! not fail when it is repeated. A call to a slow NameNode is not repeated: after 5 s, the next
+//! NameNode is tried, and then the call waits for the first one again. While no NameNode is active,
+//! or the active one is in safe mode, calls wait and log a warning.
 //!
 //! # What bypasses `Env`
 //!

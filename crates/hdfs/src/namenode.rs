@@ -2,7 +2,9 @@
 //!
 //! A call is sent to the NameNode that was last active, and to the others if that one is in standby
 //! or does not respond. Each call has one id for all its attempts, so a NameNode executes it only
-//! once.
+//! once. How long one transmission of a call is waited for is in `outstanding`.
+
+mod outstanding;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -13,6 +15,7 @@ use prost::Message;
 use tokio::sync::Mutex;
 use tracing::warn;
 
+use self::outstanding::Outstanding;
 use crate::connection::{CLIENT_PROTOCOL, CallError, CallId, Connection, Identity};
 use crate::failure::Failure;
 use crate::options::{Address, Limits, Settings};
@@ -42,6 +45,18 @@ pub(crate) struct NameNode {
 struct Server {
     address: Address,
     connection: Mutex<Option<Arc<Connection>>>,
+}
+
+impl Server {
+    /// Makes later calls open a new connection, unless `lost` was already replaced.
+    fn replace(&self, lost: &Arc<Connection>) {
+        // While it is locked, a new one is being opened.
+        if let Ok(mut connection) = self.connection.try_lock()
+            && connection.as_ref().is_some_and(|open| Arc::ptr_eq(open, lost))
+        {
+            *connection = None;
+        }
+    }
 }
 
 /// What to do after an attempt.
@@ -100,6 +115,8 @@ impl NameNode {
         // Ids of calls are not negative; they may repeat after 2 billion calls.
         let id = self.next_call.fetch_add(1, Ordering::Relaxed) & i32::MAX;
         let began = self.env.clock.monotonic();
+        let mut outstanding: Vec<Outstanding> = Vec::new();
+        outstanding.resize_with(self.servers.len(), Outstanding::default);
         let mut attempts = 0;
         loop {
             let elapsed = self.env.clock.monotonic().saturating_sub(began);
@@ -107,7 +124,8 @@ impl NameNode {
             let index = self.active();
             let call = CallId { id, retries: attempts };
             let limit = patience.attempt.min(left);
-            let (next, why) = match self.attempt(index, limit, method, call, request).await {
+            let sent = &mut outstanding[index];
+            let (next, why) = match self.attempt((index, sent), limit, method, call, request).await {
                 Ok(response) => return Ok(response),
                 Err(Attempt::Final(failure)) => return Err(failure),
                 Err(Attempt::Retry(next, why)) => (next, why),
@@ -131,9 +149,11 @@ impl NameNode {
         }
     }
 
+    /// Sends the call to the server with this index, unless an earlier attempt did, and waits for
+    /// the response.
     async fn attempt<A: Message + Default>(
         &self,
-        index: usize,
+        (index, outstanding): (usize, &mut Outstanding),
         limit: Duration,
         method: &'static str,
         call: CallId,
@@ -141,12 +161,18 @@ impl NameNode {
     ) -> Result<A, Attempt> {
         let server = &self.servers[index];
         let at = |why: String| format!("{}:{}: {why}", server.address.host, server.address.port);
-        let mut was_open = false;
+        let mut was_open = outstanding.is_sent();
         let response = self.env.timeout(limit, async {
-            let connection = self.connection(server, &mut was_open).await?;
-            connection.call(method, call, request).await
+            loop {
+                if let Some(response) = outstanding.response().await {
+                    return response;
+                }
+                let connection = self.connection(server, &mut was_open).await?;
+                outstanding.send(connection, method, call, request);
+            }
         });
-        match response.await {
+        let response = response.await;
+        match response {
             Some(Ok(response)) => A::decode_length_delimited(response).map_err(|error| {
                 let message = at(format!("invalid response to {method}: {error}"));
                 Attempt::Final(Failure::Unreachable { message })
@@ -157,9 +183,8 @@ impl NameNode {
                 Err(Attempt::Retry(next, at(why)))
             }
             None => {
-                // A NameNode that hangs may also have lost the requests of this connection.
-                if let Ok(mut connection) = server.connection.try_lock() {
-                    *connection = None;
+                if let Some(lost) = outstanding.record_timeout() {
+                    server.replace(&lost);
                 }
                 Err(Attempt::Retry(Next::Other, at(format!("no response within {} ms", limit.as_millis()))))
             }

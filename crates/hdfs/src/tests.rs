@@ -661,6 +661,36 @@ async fn the_active_namenode_is_found_and_remembered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namenode_that_responds_slowly_executes_calls() {
+    let cluster = Cluster::start(3).await;
+    let dir = FilePath::new("dir");
+    cluster.fs.make_dirs(&dir).await.unwrap();
+    cluster.namenode.set_mode(8021, Mode::Standby);
+    for response in [7, 30].map(Duration::from_secs) {
+        assert!(response > Limits::default().call);
+        cluster.namenode.set_mode(8020, Mode::Slow(response));
+        let began = cluster.env.clock.monotonic();
+        assert!(cluster.fs.stat(&dir).await.unwrap().unwrap().is_dir);
+        let took = cluster.env.clock.monotonic() - began;
+        assert!(took < MINUTE * 2, "{response:?}: {took:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_not_sent_again_while_other_responses_arrive() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.set_mode(8021, Mode::Standby);
+    cluster.namenode.set_mode(8020, Mode::Slow(Duration::from_secs(4)));
+    // The second response arrives after its first attempt.
+    let (one, two) = (FilePath::new("one"), FilePath::new("two"));
+    let (first, second) = tokio::join!(cluster.fs.make_dirs(&one), cluster.fs.make_dirs(&two));
+    first.unwrap();
+    second.unwrap();
+    let active = cluster.namenode.calls_of("mkdirs").into_iter().filter(|call| call.0 == 8020);
+    assert_eq!(active.count(), 3, "with that of the root directory");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_wait_for_safe_mode_and_for_a_namenode() {
     let cluster = Cluster::start(3).await;
     for mode in [Mode::Safe, Mode::Standby] {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::env::{Env, Stream, TaskClass};
 use bytes::{Buf, Bytes};
@@ -20,6 +21,8 @@ pub(crate) enum Mode {
     Safe,
     /// Accepts connections, and does not respond.
     Hung,
+    /// Sends each response of a connection only after this time.
+    Slow(Duration),
 }
 
 #[derive(Default)]
@@ -91,9 +94,9 @@ impl FakeNameNode {
             env.spawn(TaskClass::Service, async move {
                 loop {
                     let stream = (listener.accept().await.unwrap().open)().unwrap();
-                    let namenode = namenode.clone();
+                    let (namenode, serving_env) = (namenode.clone(), task_env.clone());
                     task_env.spawn(TaskClass::Service, async move {
-                        let _ = namenode.serve(stream, port).await;
+                        let _ = namenode.serve(&serving_env, stream, port).await;
                     });
                 }
             });
@@ -115,7 +118,7 @@ impl FakeNameNode {
         matching.map(|(port, _, id, retries)| (*port, *id, *retries)).collect()
     }
 
-    async fn serve(&self, mut stream: Box<dyn Stream>, port: u16) -> std::io::Result<()> {
+    async fn serve(&self, env: &Env, mut stream: Box<dyn Stream>, port: u16) -> std::io::Result<()> {
         let mut preamble = [0; 7];
         stream.read_exact(&mut preamble).await?;
         assert_eq!(&preamble, b"hrpc\x09\0\0");
@@ -127,12 +130,13 @@ impl FakeNameNode {
             let mut request = read_frame(&mut stream).await?;
             let header = RpcRequestHeader::decode_length_delimited(&mut request).unwrap();
             let method = RequestHeader::decode_length_delimited(&mut request).unwrap().method_name;
-            let (outcome, is_lost) = {
+            let (outcome, is_lost, mode) = {
                 let mut state = self.state.lock().unwrap();
                 let retries = header.retry_count();
                 state.calls.push((port, method.clone(), header.call_id, retries));
-                let outcome = match state.modes.get(&port).copied().unwrap_or_default() {
-                    Mode::Active => Some(state.execute_once(&header, &method, request)),
+                let mode = state.modes.get(&port).copied().unwrap_or_default();
+                let outcome = match mode {
+                    Mode::Active | Mode::Slow(_) => Some(state.execute_once(&header, &method, request)),
                     Mode::Standby => Some(Err(("org.apache.hadoop.ipc.StandbyException", "x".to_owned()))),
                     Mode::Safe => {
                         let class = "org.apache.hadoop.hdfs.server.namenode.SafeModeException";
@@ -140,11 +144,14 @@ impl FakeNameNode {
                     }
                     Mode::Hung => None,
                 };
-                (outcome, state.lose_response.take_if(|lost| *lost == method).is_some())
+                (outcome, state.lose_response.take_if(|lost| *lost == method).is_some(), mode)
             };
             let Some(outcome) = outcome else { continue };
             if is_lost {
                 return Ok(());
+            }
+            if let Mode::Slow(time) = mode {
+                env.clock.sleep(time).await;
             }
             stream.write_all(&response(header.call_id, outcome)).await?;
         }

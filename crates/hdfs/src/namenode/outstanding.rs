@@ -1,0 +1,85 @@
+//! A call to one NameNode, from its first transmission to its response.
+//!
+//! A NameNode that pauses or has a long queue still executes the calls that it has received. So a
+//! call that timed out is not sent again: its later attempts continue to wait for the same
+//! response. A new connection would put the call at the end of the queue, because a NameNode skips
+//! the queued calls of a connection that was closed.
+//!
+//! But a connection on which nothing arrives may be lost, for example in a firewall. It is replaced
+//! after one attempt. If the next one is silent too, the NameNode is probably only slow, so each
+//! further connection gets twice as many attempts.
+
+use std::sync::Arc;
+
+use prost::Message;
+use tokio::sync::oneshot;
+
+use crate::connection::{CallId, Connection, Response, response_of};
+
+/// The largest number of attempts without a response before a connection is replaced.
+const SILENT_ATTEMPTS_MAX: u32 = 16;
+
+/// A call to one NameNode.
+pub(super) struct Outstanding {
+    sent: Option<Sent>,
+    /// The number of silent attempts after which the connection is replaced.
+    silent_max: u32,
+}
+
+/// The last transmission of the call.
+struct Sent {
+    connection: Arc<Connection>,
+    response: oneshot::Receiver<Response>,
+    // Responses of the connection, to any call, at the beginning of the first silent attempt.
+    received: u64,
+    silent_attempts: u32,
+}
+
+impl Default for Outstanding {
+    fn default() -> Outstanding {
+        Outstanding { sent: None, silent_max: 1 }
+    }
+}
+
+impl Outstanding {
+    /// Whether the call was sent, and its response was not returned yet.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
+    pub(super) fn send(
+        &mut self,
+        connection: Arc<Connection>,
+        method: &str,
+        call: CallId,
+        request: &impl Message,
+    ) {
+        let received = connection.received();
+        let response = connection.send(method, call, request);
+        self.sent = Some(Sent { connection, response, received, silent_attempts: 0 });
+    }
+
+    /// Waits for the response; `None` if the call was not sent. A cancelled wait can be continued.
+    pub(super) async fn response(&mut self) -> Option<Response> {
+        let response = response_of(&mut self.sent.as_mut()?.response).await;
+        self.sent = None;
+        Some(response)
+    }
+
+    /// Records that an attempt got no response. Returns the connection if it is to be replaced; the
+    /// call is then sent again.
+    pub(super) fn record_timeout(&mut self) -> Option<Arc<Connection>> {
+        let sent = self.sent.as_mut()?;
+        let received = sent.connection.received();
+        if received != sent.received {
+            (sent.received, sent.silent_attempts) = (received, 0);
+            return None;
+        }
+        sent.silent_attempts += 1;
+        if sent.silent_attempts < self.silent_max {
+            return None;
+        }
+        self.silent_max = (self.silent_max * 2).min(SILENT_ATTEMPTS_MAX);
+        self.sent.take().map(|sent| sent.connection)
+    }
+}

@@ -30,6 +30,9 @@ const PREAMBLE: [u8; 7] = *b"hrpc\x09\0\0";
 const CONTEXT_CALL_ID: i32 = -3;
 const KIND_PROTOCOL_BUFFERS: u32 = 2;
 const SUCCESS: u32 = 0;
+/// Exceptions with which a server refuses every connection of this client: another attempt would
+/// have the same result.
+const REFUSALS: [&str; 3] = ["AccessControlException", "AuthorizationException", "VersionMismatch"];
 /// Hadoop's default for `ipc.maximum.response.length`.
 const RESPONSE_BYTES_MAX: usize = 128 << 20;
 
@@ -49,8 +52,9 @@ pub(crate) struct CallId {
 }
 
 /// Why a call has no response.
+#[derive(Clone)]
 pub(crate) enum CallError {
-    /// The server returned an exception.
+    /// The server returned an exception, for this call or for all of this client.
     Remote(Failure),
     /// The connection failed; the call may have been executed.
     Broken(String),
@@ -65,7 +69,7 @@ struct Calls {
     // Number of responses that have arrived.
     received: u64,
     // Why the connection failed.
-    broken: Option<String>,
+    broken: Option<CallError>,
 }
 
 /// An open connection. Dropping it closes it.
@@ -99,16 +103,16 @@ impl Connection {
         let calls = Arc::new(Mutex::new(Calls::default()));
         let (reader_calls, writer_calls) = (calls.clone(), calls.clone());
         env.spawn(TaskClass::Service, async move {
-            let reason = tokio::select! {
+            let error = tokio::select! {
                 biased;
-                _ = ended => "closed".to_owned(),
-                reason = receive_all(reading, &reader_calls) => reason,
+                _ = ended => closed(),
+                error = receive_all(reading, &reader_calls) => error,
             };
-            fail_all(&reader_calls, reason);
+            fail_all(&reader_calls, error);
         });
         env.spawn(TaskClass::Service, async move {
             if let Err(error) = send_all(writing, queue).await {
-                fail_all(&writer_calls, error.to_string());
+                fail_all(&writer_calls, CallError::Broken(error.to_string()));
             }
         });
         Ok(Connection { client_id: identity.client_id, protocol, requests, calls, _end: end })
@@ -138,8 +142,8 @@ impl Connection {
         let (done, response) = oneshot::channel();
         {
             let mut calls = locked(&self.calls);
-            if let Some(reason) = &calls.broken {
-                let _ = done.send(Err(CallError::Broken(reason.clone())));
+            if let Some(error) = &calls.broken {
+                let _ = done.send(Err(error.clone()));
                 return response;
             }
             calls.waiting.insert(call.id, done);
@@ -164,7 +168,11 @@ impl Connection {
 
 /// The length-delimited response of a call that was sent.
 pub(crate) async fn response_of(sent: &mut oneshot::Receiver<Response>) -> Response {
-    sent.await.unwrap_or_else(|_| Err(CallError::Broken("closed".to_owned())))
+    sent.await.unwrap_or_else(|_| Err(closed()))
+}
+
+fn closed() -> CallError {
+    CallError::Broken("closed".to_owned())
 }
 
 fn rpc_header(client_id: [u8; 16], call: CallId) -> RpcRequestHeader {
@@ -205,11 +213,11 @@ async fn send_all(
 }
 
 /// Reads responses until the connection fails; returns why.
-async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>) -> String {
+async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>) -> CallError {
     loop {
         let response = match receive(&mut stream).await {
             Ok(response) => response,
-            Err(error) => return error.to_string(),
+            Err(error) => return CallError::Broken(error.to_string()),
         };
         match parse_response(response) {
             Ok((id, response)) => {
@@ -221,7 +229,7 @@ async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>
                 // The caller may have stopped waiting.
                 let _ = waiting.map(|done| done.send(response));
             }
-            Err(reason) => return reason,
+            Err(error) => return error,
         }
     }
 }
@@ -237,9 +245,9 @@ async fn receive(stream: &mut ReadHalf<Box<dyn Stream>>) -> io::Result<Bytes> {
 }
 
 /// The id of the call, and its response; an error ends the connection.
-pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), String> {
+pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), CallError> {
     let header = RpcResponseHeader::decode_length_delimited(&mut response)
-        .map_err(|error| format!("invalid response header: {error}"))?;
+        .map_err(|error| CallError::Broken(format!("invalid response header: {error}")))?;
     // Ids of calls are never negative; a negative one reports a problem with the connection itself.
     let id = header.call_id as i32;
     if header.status == SUCCESS {
@@ -247,21 +255,23 @@ pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), Str
     }
     let class = header.exception_class.unwrap_or_default();
     let message = header.error_message.unwrap_or_default();
+    let failure = Failure::Remote { class, message };
     match id {
-        0.. => Ok((id, Err(CallError::Remote(Failure::Remote { class, message })))),
-        _ => Err(format!("rejected by the server: {class}: {message}")),
+        0.. => Ok((id, Err(CallError::Remote(failure)))),
+        _ if REFUSALS.iter().any(|name| failure.is(name)) => Err(CallError::Remote(failure)),
+        _ => Err(CallError::Broken(format!("rejected by the server: {}", failure.message()))),
     }
 }
 
-fn fail_all(calls: &Mutex<Calls>, reason: String) {
+fn fail_all(calls: &Mutex<Calls>, error: CallError) {
     let waiting = {
         let mut calls = locked(calls);
-        calls.broken.get_or_insert_with(|| reason.clone());
+        calls.broken.get_or_insert_with(|| error.clone());
         std::mem::take(&mut calls.waiting)
     };
     for done in waiting.into_values() {
         // The caller may have stopped waiting.
-        let _ = done.send(Err(CallError::Broken(reason.clone())));
+        let _ = done.send(Err(error.clone()));
     }
 }
 
@@ -329,17 +339,24 @@ mod tests {
 
     #[test]
     fn a_response_about_the_connection_ends_it() {
-        let response = |id: i32, status| {
+        let response = |id: i32, status, class: &str| {
             let header = RpcResponseHeader {
                 call_id: id as u32,
                 status,
-                exception_class: Some("a.B".to_owned()),
+                exception_class: Some(class.to_owned()),
                 ..RpcResponseHeader::default()
             };
             parse_response(header.encode_length_delimited_to_vec().into())
         };
-        assert!(matches!(response(4, 0), Ok((4, Ok(_)))));
-        assert!(matches!(response(4, 1), Ok((4, Err(CallError::Remote(failure)))) if failure.is("B")));
-        assert!(response(-1, 2).is_err());
+        assert!(matches!(response(4, 0, "a.B"), Ok((4, Ok(_)))));
+        assert!(matches!(response(4, 1, "a.B"), Ok((4, Err(CallError::Remote(failure)))) if failure.is("B")));
+        assert!(matches!(response(-1, 2, "a.B"), Err(CallError::Broken(why)) if why.contains("B")));
+        for refusal in [
+            "org.apache.hadoop.security.AccessControlException",
+            "org.apache.hadoop.security.authorize.AuthorizationException",
+            "org.apache.hadoop.ipc.RPC$VersionMismatch",
+        ] {
+            assert!(matches!(response(-1, 2, refusal), Err(CallError::Remote(_))), "{refusal}");
+        }
     }
 }

@@ -691,6 +691,16 @@ async fn a_call_is_not_sent_again_while_other_responses_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namenode_that_refuses_connections_is_not_waited_for() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.set_modes(Mode::Refuses);
+    let began = cluster.env.clock.monotonic();
+    let failed = try_connect(&cluster.env, Limits::default(), &[]).await.err().unwrap();
+    assert!(failed.to_string().contains("SIMPLE authentication is not enabled"), "{failed}");
+    assert!(cluster.env.clock.monotonic() - began < Duration::from_millis(10));
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_wait_for_safe_mode_and_for_a_namenode() {
     let cluster = Cluster::start(3).await;
     for mode in [Mode::Safe, Mode::Standby] {

@@ -21,6 +21,8 @@ pub(crate) enum Mode {
     Safe,
     /// Accepts connections, and does not respond.
     Hung,
+    /// Refuses each connection.
+    Refuses,
     /// Sends each response of a connection only after this time.
     Slow(Duration),
 }
@@ -142,10 +144,15 @@ impl FakeNameNode {
                         let class = "org.apache.hadoop.hdfs.server.namenode.SafeModeException";
                         Some(Err((class, "Name node is in safe mode".to_owned())))
                     }
-                    Mode::Hung => None,
+                    Mode::Hung | Mode::Refuses => None,
                 };
                 (outcome, state.lose_response.take_if(|lost| *lost == method).is_some(), mode)
             };
+            if mode == Mode::Refuses {
+                let class = "org.apache.hadoop.security.AccessControlException";
+                let outcome = Err((class, "SIMPLE authentication is not enabled".to_owned()));
+                return stream.write_all(&response(REFUSED_CALL_ID, outcome)).await;
+            }
             let Some(outcome) = outcome else { continue };
             if is_lost {
                 return Ok(());
@@ -158,6 +165,8 @@ impl FakeNameNode {
     }
 }
 
+/// Hadoop's `AUTHORIZATION_FAILED_CALL_ID`.
+const REFUSED_CALL_ID: i32 = -1;
 const NOT_FOUND: &str = "java.io.FileNotFoundException";
 const UNKNOWN_CRYPTO: &str = "org.apache.hadoop.hdfs.UnknownCryptoProtocolVersionException";
 const EXISTS: &str = "org.apache.hadoop.fs.FileAlreadyExistsException";

@@ -500,13 +500,18 @@ impl OpenFile {
             };
             info!(path = %self.path, reason = %fault.what, "cannot set up a block; retrying");
             self.suspect(&fault);
+            let faulty = match (shape, fault.nodes.len()) {
+                // One node that is not known keeps the others from responding. One connection to
+                // each node shows which one.
+                (Shape::Pipeline, 0) => 1,
+                (_, faulty) => faulty,
+            };
             if fault.nodes.is_empty() {
-                // One connection to each node shows which one does not respond.
                 shape = Shape::FanOut;
             }
             // A log that was fenced ends here.
             self.abandon_block(&located).await?;
-            let (faulty, nodes) = (fault.nodes.len(), located.locs.len());
+            let nodes = located.locs.len();
             let Some(pause) = attempts.record_failure(faulty, nodes, clock.monotonic()) else {
                 let (count, what) = (attempts.failed(), fault.what);
                 let message = format!("{count} attempts failed, the last one because of {what}");

@@ -251,6 +251,26 @@ async fn a_datanode_that_does_not_respond_to_a_setup_costs_a_store_file_no_other
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_file_is_created_on_datanodes_whose_setup_takes_long() {
+    for nodes in [1, 3] {
+        let cluster = Cluster::start(nodes).await;
+        let setup = Duration::from_millis(1500);
+        assert!(setup > Limits::default().setup);
+        cluster.datanodes.iter().for_each(|node| node.set(Behavior::SetsUpAfter(setup)));
+        write(&cluster, "data", b"x").await.unwrap();
+        assert_replicas(&cluster, "data", b"x", &(1..=nodes).collect::<Vec<u16>>());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_file_survives_a_short_restart_of_all_datanodes() {
+    let cluster = Cluster::start(3).await;
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    set_all_after(&cluster, Duration::from_millis(500), Behavior::Good);
+    write(&cluster, "data", b"x").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_file_survives_two_datanodes_that_fail_in_different_ways() {
     let bytes = content();
     let cluster = Cluster::start(3).await;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use base::env::{Env, Stream, TaskClass};
 use bytes::BytesMut;
@@ -30,6 +31,8 @@ pub(crate) enum Behavior {
     DiesAfter(usize),
     /// Is [`Behavior::Dead`] when the block ends.
     DiesAtEnd,
+    /// Responds to a setup only after this time.
+    SetsUpAfter(Duration),
     /// Responds to a setup with an error of this other node, if one is given.
     RejectsSetup { bad_link: Option<String> },
     /// Acknowledges with an error.
@@ -105,6 +108,9 @@ impl FakeDataNode {
         }
         let setup: OpWriteBlock = read_message(&mut stream, &mut BytesMut::new()).await?;
         self.state.lock().unwrap().setups.push(setup.clone());
+        if let Behavior::SetsUpAfter(time) = &behavior {
+            self.env.clock.sleep(*time).await;
+        }
         let (status, bad_link) = match behavior {
             Behavior::RejectsSetup { bad_link } => (1, bad_link),
             _ => (u32::from(!self.set_up(&setup)), Some(String::new())),

@@ -145,7 +145,7 @@ impl Config {
         let mut config = Config::parse(&layers)?;
         layers.check_unsafe_keys(&options::list_of(&config.unsafe_ignored))?;
         if [Some(&config.root), config.wal_dir.as_ref()].into_iter().flatten().any(RootUri::is_remote) {
-            config.hadoop = hadoop::load(sources, &layers)?;
+            config.hadoop = hadoop::load(sources, &mut layers)?;
         }
         config.hadoop_user = hadoop::user(sources);
         config.warnings = layers.warnings;

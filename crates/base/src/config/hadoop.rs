@@ -3,9 +3,12 @@
 //!
 //! As in HBase, from the weakest to the strongest source: these files in `HADOOP_CONF_DIR`, the
 //! same files next to `hbase-site.xml`, and Hadoop's keys in `hbase-site.xml` or on the command
-//! line.
+//! line. A final value of a file is replaced only on the command line.
+//!
+//! Hadoop has many keys that this server does not use. So a name that is not set, which is an error
+//! in the value of an option, stays in a value of Hadoop, as it does there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::layers::{Layers, Origin, Setting};
@@ -39,13 +42,48 @@ pub(super) fn user(sources: &Sources) -> String {
     user.unwrap_or_else(|| DEFAULT_USER.to_owned())
 }
 
-/// Reads the settings. `layers` has those of `hbase-site.xml` and of the command line.
+/// The environment for the replacement of `${user.name}`. A Java process knows its user without a
+/// variable.
+fn environment(sources: &Sources) -> Vec<(String, String)> {
+    let mut environment = sources.environment.clone();
+    if !environment.iter().any(|(name, _)| name == "USER") {
+        environment.push(("USER".to_owned(), user(sources)));
+    }
+    environment
+}
+
+/// The values of the sources that were read so far.
+struct Merged {
+    values: Layers,
+    finals: BTreeSet<String>,
+}
+
+impl Merged {
+    /// Adds a value that is stronger than the earlier ones.
+    fn add(&mut self, setting: Setting, is_final: bool) {
+        let is_file = matches!(setting.origin, Origin::File(_));
+        if is_file && self.finals.contains(&setting.key) {
+            // A directory may be given twice.
+            if !self.values.given().any(|given| given.key == setting.key && given.text == setting.text) {
+                let Setting { key, origin, .. } = setting;
+                self.values.warnings.push(format!("{key} ({origin}): already final, ignored"));
+            }
+            return;
+        }
+        if is_final {
+            self.finals.insert(setting.key.clone());
+        }
+        self.values.insert(setting);
+    }
+}
+
+/// Reads the settings. `layers` has those of `hbase-site.xml` and of the command line, and gets the
+/// warnings.
 ///
 /// # Errors
-/// [`Error::Malformed`] and [`Error::Unreadable`]; [`Error::Invalid`] for a variable without an
-/// end.
-pub(super) fn load(sources: &Sources, layers: &Layers) -> Result<HadoopSettings, Error> {
-    let mut all = Layers::new(&sources.environment);
+/// [`Error::Malformed`] and [`Error::Unreadable`].
+pub(super) fn load(sources: &Sources, layers: &mut Layers) -> Result<HadoopSettings, Error> {
+    let mut all = Merged { values: Layers::new(&environment(sources)), finals: BTreeSet::new() };
     let shared = sources.environment.iter().find(|(name, _)| name == DIRECTORY_VARIABLE);
     let shared = shared.map(|(_, directory)| PathBuf::from(directory));
     for directory in shared.iter().chain(&sources.directories) {
@@ -56,15 +94,19 @@ pub(super) fn load(sources: &Sources, layers: &Layers) -> Result<HadoopSettings,
                 |site::Malformed { line, what }| Error::Malformed { path: path.clone(), line, what };
             for property in site::parse(&text).map_err(malformed)? {
                 let origin = Origin::File(path.clone());
-                all.insert(Setting { key: property.key, text: property.value, origin });
+                let setting = Setting { key: property.key, text: property.value, origin };
+                all.add(setting, property.is_final);
             }
         }
     }
     layers
         .given()
         .filter(|setting| is_hadoop_key(&setting.key))
-        .for_each(|setting| all.insert(setting.clone()));
-    let keys: Vec<String> = all.given().map(|setting| setting.key.clone()).collect();
-    let value = |key: String| all.setting(&key, "").map(|setting| (key, setting.text));
-    keys.into_iter().map(value).collect()
+        .for_each(|setting| all.add(setting.clone(), false));
+    layers.warnings.append(&mut all.values.warnings);
+    let text = |given: &Setting| match all.values.setting(&given.key, "") {
+        Ok(setting) => setting.text,
+        Err(_) => given.text.trim().to_owned(),
+    };
+    Ok(all.values.given().map(|given| (given.key.clone(), text(given))).collect())
 }

@@ -59,6 +59,42 @@ fn hadoops_settings_come_from_its_files_and_from_the_site() {
     assert!(Config::load(&sources).unwrap().hadoop().is_empty(), "a local directory needs none");
 }
 
+#[test]
+fn an_unset_name_in_a_setting_of_hadoop_stays_as_it_is() {
+    let dirs = Dirs::new();
+    let site = dirs.site("hbase", &property("hbase.rootdir", "hdfs://one/hbase"));
+    let own = property("hadoop.tmp.dir", "/tmp/hadoop-${user.name}") + &property("net.x", " ${nobody}/x ");
+    write_hadoop_file(&site, "core-site.xml", &own);
+    let mut sources = Sources { directories: vec![site], ..Sources::default() };
+    for (variable, user) in [("HADOOP_USER_NAME", "alice"), ("USER", "bob"), ("NONE", "hbase")] {
+        sources.environment = variables(&[(variable, user)]);
+        let config = Config::load(&sources).unwrap();
+        assert_eq!(config.hadoop()["hadoop.tmp.dir"], format!("/tmp/hadoop-{user}"));
+        assert_eq!(config.hadoop()["net.x"], "${nobody}/x");
+    }
+}
+
+#[test]
+fn a_final_setting_of_hadoop_is_replaced_only_on_the_command_line() {
+    let dirs = Dirs::new();
+    let root = property("hbase.rootdir", "hdfs://one/hbase");
+    let site = dirs.site("hbase", &(root + &property("dfs.replication", "2")));
+    let shared = dirs.0.join("hadoop");
+    let own = "<property><name>dfs.replication</name><value>3</value><final>true</final></property>";
+    write_hadoop_file(&shared, "core-site.xml", own);
+    write_hadoop_file(&shared, "hdfs-site.xml", &property("dfs.replication", "3"));
+    write_hadoop_file(&site, "hdfs-site.xml", &property("dfs.replication", "4"));
+    let environment = variables(&[("HADOOP_CONF_DIR", shared.to_str().unwrap())]);
+    let mut sources = Sources { directories: vec![site], environment, ..Sources::default() };
+    let config = Config::load(&sources).unwrap();
+    assert_eq!(config.hadoop()["dfs.replication"], "3");
+    let warnings = config.warnings();
+    assert!(warnings.iter().all(|warning| warning.starts_with("dfs.replication (")), "{warnings:?}");
+    assert_eq!(warnings.len(), 2, "the same value is no fault: {warnings:?}");
+    sources.set("dfs.replication=1").unwrap();
+    assert_eq!(Config::load(&sources).unwrap().hadoop()["dfs.replication"], "1");
+}
+
 fn property(key: &str, value: &str) -> String {
     format!("<property><name>{key}</name><value>{value}</value></property>")
 }

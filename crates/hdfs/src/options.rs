@@ -9,6 +9,9 @@ const DEFAULT_BLOCK_BYTES: u64 = 128 << 20;
 const PAUSE_MAX_MS: u64 = 2000;
 /// Hadoop's default is 60 s, which is too long for a client of the database.
 const READ_TIMEOUT_MS: u64 = 5000;
+/// For 0, which means no limit in Hadoop: a read must not wait permanently for a dead machine. This
+/// is Hadoop's default.
+const READ_TIMEOUT_UNLIMITED: Duration = Duration::from_secs(60);
 /// Blocks are multiples of the range that a checksum covers.
 const BLOCK_BYTES_UNIT: u64 = 512;
 /// Hadoop's default for `fs.permissions.umask-mode`.
@@ -165,6 +168,7 @@ impl Settings {
         let block_bytes = values.size("dfs.blocksize", DEFAULT_BLOCK_BYTES)?;
         let hedges_max = values.number("dfs.client.hedged.read.threadpool.size", 0)? as usize;
         let hedge_after = values.millis("dfs.client.hedged.read.threshold.millis", 500)?;
+        let read_timeout = values.millis("dfs.client.socket-timeout", READ_TIMEOUT_MS)?;
         Ok(Settings {
             namenodes: values.namenodes(authority, &options.url)?,
             service: format!("hdfs://{authority}"),
@@ -176,7 +180,7 @@ impl Settings {
                 .size("hbase.regionserver.hlog.blocksize", block_bytes.saturating_mul(2))?,
             umask: values.umask()?,
             by_hostname: values.flag("dfs.client.use.datanode.hostname"),
-            read_timeout: values.millis("dfs.client.socket-timeout", READ_TIMEOUT_MS)?,
+            read_timeout: if read_timeout.is_zero() { READ_TIMEOUT_UNLIMITED } else { read_timeout },
             hedge_after: (hedges_max > 0).then_some(hedge_after),
             hedges_max,
             pause: values.millis("dfs.client.failover.sleep.base.millis", 500)?,
@@ -390,6 +394,15 @@ mod tests {
                 "{value}"
             );
         }
+    }
+
+    #[test]
+    fn a_read_without_a_time_limit_has_a_long_one() {
+        let timeout =
+            |value| parse("hdfs://h/", &[("dfs.client.socket-timeout", value)]).unwrap().read_timeout;
+        assert_eq!(timeout("100"), Duration::from_millis(100));
+        assert_eq!(timeout("0"), Duration::from_secs(60));
+        assert_eq!(timeout(""), Duration::from_secs(5));
     }
 
     #[test]

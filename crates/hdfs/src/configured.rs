@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base::config::{Config, RootUri};
 use base::env::Env;
@@ -14,6 +15,9 @@ const DEFAULT_FS: &str = "fs.defaultFS";
 const LOG_BLOCK_BYTES: &str = "hbase.regionserver.hlog.blocksize";
 /// HDFS requires blocks of a multiple of this size.
 const BLOCK_BYTES_UNIT: u64 = 512;
+/// How long the calls of [`open_foreign`] and of its file system wait for an active NameNode: a
+/// client waits for the request that named it.
+const FOREIGN_NAMENODE: Duration = Duration::from_secs(20);
 
 /// Connects to HDFS, and waits until a NameNode is active.
 ///
@@ -25,16 +29,39 @@ pub async fn open(
     (key, place): (&str, &RootUri),
     if_missing: IfMissing,
 ) -> Result<Arc<dyn FileSystem>, String> {
-    let refused = |reason: String| config.refused(key, reason).to_string();
+    let opened = connect(env, config, place, (if_missing, Limits::default())).await;
+    opened.map_err(|reason| config.refused(key, reason).to_string())
+}
+
+/// Connects to an existing directory that a request names. Waits for an active NameNode for a short
+/// time only.
+///
+/// # Errors
+/// One line that states the reason.
+pub async fn open_foreign(
+    env: &Env,
+    config: &Config,
+    place: &RootUri,
+) -> Result<Arc<dyn FileSystem>, String> {
+    let limits = Limits { namenode: FOREIGN_NAMENODE, ..Limits::default() };
+    connect(env, config, place, (IfMissing::Fail, limits)).await
+}
+
+async fn connect(
+    env: &Env,
+    config: &Config,
+    place: &RootUri,
+    (if_missing, limits): (IfMissing, Limits),
+) -> Result<Arc<dyn FileSystem>, String> {
     let options = HdfsOptions {
-        url: url(config, place).map_err(refused)?,
+        url: url(config, place)?,
         user: config.hadoop_user().to_string(),
         settings: settings(config),
-        limits: Limits::default(),
+        limits,
         if_missing,
     };
     let connected = HdfsFileSystem::connect(env, &options).await;
-    let hdfs = connected.map_err(|error| refused(error.to_string()))?;
+    let hdfs = connected.map_err(|error| error.to_string())?;
     Ok(Arc::new(hdfs))
 }
 

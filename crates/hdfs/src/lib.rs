@@ -2,7 +2,7 @@
 //!
 //! * [`HdfsFileSystem`]: the file system, below a root such as `hdfs://nameservice/hbase`;
 //! * [`HdfsOptions`]: its root, user and settings, as in `core-site.xml` and `hdfs-site.xml`;
-//!   [`open()`] takes them from a configuration;
+//!   [`open()`] and [`open_foreign`] take them from a configuration;
 //! * [`Limits`]: how long it waits for NameNodes and DataNodes;
 //! * `connection`, `namenode`: Hadoop RPC, and the calls to the NameNodes of a name service;
 //! * `packet`, `link`, `block`: the data transfer protocol, and the writing of one block;
@@ -150,6 +150,6 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use configured::open;
+pub use configured::{open, open_foreign};
 pub use filesystem::{ConnectError, HdfsFileSystem};
 pub use options::{HdfsOptions, IfMissing, Limits, OptionsError};

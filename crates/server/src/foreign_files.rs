@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use base::BoxFuture;
 use base::config::{Config, RootUri};
@@ -45,7 +46,7 @@ pub(crate) fn open(env: &Env, config: &Config) -> Result<Arc<dyn ForeignFiles>, 
         }
     };
     let (env, config) = (env.clone(), config.clone());
-    Ok(Arc::new(Reachable { env, config, root, local, remote: Mutex::default() }))
+    Ok(Arc::new(Reachable { env, config, root, local, remote: std::sync::Mutex::default() }))
 }
 
 /// Where the root directory is.
@@ -59,8 +60,17 @@ struct Reachable {
     config: Config,
     root: RootPlace,
     local: Arc<dyn FileSystem>,
-    // The root directories of other file systems, by scheme and authority.
-    remote: Mutex<HashMap<(String, String), Arc<dyn FileSystem>>>,
+    // The root directories of other file systems, by scheme and authority. Each has its own lock,
+    // so that one that is unreachable delays no request for another one.
+    remote: std::sync::Mutex<HashMap<(String, String), Arc<Mutex<RemoteRoot>>>>,
+}
+
+/// The root directory of another file system. The first request opens it.
+#[derive(Default)]
+struct RemoteRoot {
+    opened: Option<Arc<dyn FileSystem>>,
+    // When the last attempt failed, and why.
+    failed: Option<(Duration, String)>,
 }
 
 impl Reachable {
@@ -112,23 +122,48 @@ impl Reachable {
         if let Some(own) = root.and_then(|root| below(&path, root)) {
             return Ok(FoundFile::Own(own));
         }
-        let mut remote = self.remote.lock().await;
-        let key = (scheme.to_owned(), authority.to_owned());
-        let fs = match remote.get(&key) {
-            Some(fs) => fs.clone(),
-            None => {
-                let place = RootUri::Other {
-                    scheme: scheme.to_owned(),
-                    authority: authority.to_owned(),
-                    path: "/".to_owned(),
-                };
-                let opened =
-                    hdfs::open(&self.env, &self.config, ("hbase.rootdir", &place), IfMissing::Fail).await?;
-                remote.insert(key, opened.clone());
-                opened
-            }
+        let place = RootUri::Other {
+            scheme: scheme.to_owned(),
+            authority: authority.to_owned(),
+            path: "/".to_owned(),
         };
+        let remote = {
+            let mut all = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry((scheme.to_owned(), authority.to_owned())).or_default().clone()
+        };
+        let opened = self.open_once(&remote, &place, root.is_some()).await;
+        let fs = opened
+            .map_err(|reason| format!("cannot open {scheme}://{authority}/{}: {reason}", path.as_str()))?;
         Ok(FoundFile::Foreign(ForeignFile { fs, path, root: root.cloned() }))
+    }
+
+    /// Opens `place`, unless an earlier request did. `has_root`: it is the file system of the root
+    /// directory.
+    async fn open_once(
+        &self,
+        remote: &Mutex<RemoteRoot>,
+        place: &RootUri,
+        has_root: bool,
+    ) -> Result<Arc<dyn FileSystem>, String> {
+        let clock = &self.env.clock;
+        let began = clock.monotonic();
+        let mut remote = remote.lock().await;
+        if let Some(opened) = &remote.opened {
+            return Ok(opened.clone());
+        }
+        // Requests that waited for the same attempt do not repeat it in sequence.
+        if let Some((_, reason)) = remote.failed.as_ref().filter(|(at, _)| *at > began) {
+            return Err(reason.clone());
+        }
+        let opened = match has_root {
+            true => hdfs::open(&self.env, &self.config, ("hbase.rootdir", place), IfMissing::Fail).await,
+            false => hdfs::open_foreign(&self.env, &self.config, place).await,
+        };
+        match &opened {
+            Ok(opened) => remote.opened = Some(opened.clone()),
+            Err(reason) => remote.failed = Some((clock.monotonic(), reason.clone())),
+        }
+        opened
     }
 }
 
@@ -170,7 +205,20 @@ mod tests {
             config: Config::default(),
             root: RootPlace::Local(FilePath::new(root)),
             local: whole_machine().unwrap(),
-            remote: Mutex::default(),
+            remote: std::sync::Mutex::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_for_an_unreachable_file_system_fail_together() {
+        let files = reachable("/srv/hbase");
+        let (one, two) = ("hdfs://nowhere:8020/one", "hdfs://nowhere:8020/two");
+        let began = files.env.clock.monotonic();
+        let (found_one, found_two) = tokio::join!(files.find(one), files.find(two));
+        assert!(files.env.clock.monotonic() - began <= Duration::from_secs(20));
+        for (found, uri) in [(found_one, one), (found_two, two)] {
+            let error = found.err().unwrap();
+            assert!(error.contains(uri) && !error.contains("hbase.rootdir"), "{error}");
         }
     }
 

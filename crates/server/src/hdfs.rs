@@ -4,6 +4,6 @@
 mod absent;
 
 #[cfg(feature = "hdfs")]
-pub(crate) use ::hdfs::{IfMissing, open};
+pub(crate) use ::hdfs::{IfMissing, open, open_foreign};
 #[cfg(not(feature = "hdfs"))]
-pub(crate) use absent::{IfMissing, open};
+pub(crate) use absent::{IfMissing, open, open_foreign};

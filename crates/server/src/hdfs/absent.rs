@@ -6,6 +6,8 @@ use base::config::{Config, RootUri};
 use base::env::Env;
 use fs::FileSystem;
 
+const ABSENT: &str = "this build has no HDFS (feature hdfs)";
+
 /// What to do about a directory that does not exist.
 #[derive(Clone, Copy)]
 pub(crate) enum IfMissing {
@@ -22,5 +24,10 @@ pub(crate) async fn open(
     (key, _): (&str, &RootUri),
     _: IfMissing,
 ) -> Result<Arc<dyn FileSystem>, String> {
-    Err(config.refused(key, "this build has no HDFS (feature hdfs)".into()).to_string())
+    Err(config.refused(key, ABSENT.into()).to_string())
+}
+
+/// Always fails.
+pub(crate) async fn open_foreign(_: &Env, _: &Config, _: &RootUri) -> Result<Arc<dyn FileSystem>, String> {
+    Err(ABSENT.into())
 }

@@ -64,7 +64,8 @@ pub struct Limits {
     pub log_laggard: Duration,
     /// For the acknowledgement of the bytes of any other file.
     pub data_ack: Duration,
-    /// For one attempt of a read.
+    /// For one attempt of a read of an erasure-coded file. That of another file has no limit while
+    /// bytes arrive.
     pub read: Duration,
     /// For lease recovery.
     pub recovery: Duration,
@@ -114,6 +115,14 @@ pub enum OptionsError {
         namenode: String,
         /// Name of the missing setting.
         key: String,
+    },
+    /// The URL has a port although it names a name service.
+    #[error("{url} has a port, but {nameservice} is a name service; use hdfs://{nameservice}/PATH")]
+    Port {
+        /// The URL.
+        url: String,
+        /// The name service.
+        nameservice: String,
     },
     /// The cluster requires a feature that is not supported.
     #[error("{key} = {value} is not supported")]
@@ -315,7 +324,9 @@ impl Values<'_> {
 
     /// The addresses of all NameNodes of a name service, or the one in the URL.
     fn namenodes(&self, authority: &str, url: &str) -> Result<Vec<Address>, OptionsError> {
-        let Some(names) = self.get(&format!("dfs.ha.namenodes.{authority}")) else {
+        let key = format!("dfs.ha.namenodes.{authority}");
+        let Some(names) = self.get(&key) else {
+            self.reject_port_of_service(authority, url)?;
             // A name service with one NameNode has this setting.
             let single = self.get(&format!("dfs.namenode.rpc-address.{authority}")).unwrap_or(authority);
             let invalid = || OptionsError::Url { url: url.to_owned() };
@@ -327,7 +338,23 @@ impl Values<'_> {
             let address = self.get(&key).and_then(parse_address);
             address.ok_or(OptionsError::NoAddress { nameservice, namenode, key })
         };
-        namenode_names(names).map(address_of).collect()
+        let addresses: Vec<Address> = namenode_names(names).map(address_of).collect::<Result<_, _>>()?;
+        match addresses.is_empty() {
+            true => {
+                let expected = "names of NameNodes, separated by commas";
+                Err(OptionsError::Value { key, value: names.to_owned(), expected })
+            }
+            false => Ok(addresses),
+        }
+    }
+
+    /// As Hadoop does: the name of a name service is not that of a host.
+    fn reject_port_of_service(&self, authority: &str, url: &str) -> Result<(), OptionsError> {
+        let host = authority.rsplit_once(':').map(|(host, _)| host);
+        match host.filter(|host| self.get(&format!("dfs.ha.namenodes.{host}")).is_some()) {
+            Some(host) => Err(OptionsError::Port { url: url.to_owned(), nameservice: host.to_owned() }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -363,6 +390,9 @@ mod tests {
         assert_eq!(addresses(&settings), ["one:8020", "two:9000"]);
         assert_eq!((settings.root.as_str(), settings.service.as_str()), ("/hbase", "hdfs://ns"));
         assert!(matches!(parse("hdfs://ns/x", &ha[..3]), Err(OptionsError::NoAddress { .. })));
+        assert!(matches!(parse("hdfs://ns:8020/x", &ha), Err(OptionsError::Port { .. })));
+        let empty = parse("hdfs://ns/x", &[("dfs.ha.namenodes.ns", " , ")]);
+        assert!(matches!(empty, Err(OptionsError::Value { .. })));
         assert_eq!(addresses(&parse("hdfs://host:1/", &[]).unwrap()), ["host:1"]);
         assert_eq!(addresses(&parse("hdfs://host", &[]).unwrap()), ["host:8020"]);
         for url in ["file:///x", "hdfs:///x", "hdfs://host:port/x", "hdfs://host/../x"] {

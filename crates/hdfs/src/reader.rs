@@ -30,6 +30,8 @@ const ATTEMPTS: u32 = 6;
 /// Unit of the pauses between attempts. There is no pause before the second attempt. The pause
 /// before the third attempt is four units; each later pause is twice as long as the previous one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// How long an attempt waits for new locations while the old ones may still be right.
+const LOCATE: Duration = Duration::from_secs(5);
 
 /// An open file.
 pub(crate) struct HdfsReader {
@@ -68,6 +70,8 @@ impl HdfsReader {
 
     async fn read_with_retries(&self, offset: u64, len: usize) -> Result<Bytes> {
         let mut located = self.locations.current();
+        // A request for new locations whose response the previous attempts did not wait for.
+        let mut locating: Option<BoxFuture<'_, Result<Arc<Located>>>> = None;
         let mut attempt = 1;
         loop {
             let unreadable = match self.read_parts(&located, offset, len).await {
@@ -85,7 +89,15 @@ impl HdfsReader {
                 self.shared.env.clock.sleep(PAUSE * (1 << attempt)).await;
             }
             attempt += 1;
-            match self.locations.locate_again().await {
+            // An expired token is in all old locations.
+            let limit = if unreadable.is_token_expired { self.shared.limits.namenode } else { LOCATE };
+            let request = locating.get_or_insert_with(|| Box::pin(self.locations.locate_again()));
+            let Some(again) = self.shared.env.timeout(limit, request).await else {
+                located = self.locations.current();
+                continue;
+            };
+            locating = None;
+            match again {
                 Ok(again) => located = again,
                 Err(error @ Error::NotFound { .. }) => return Err(error),
                 // The old locations may still be right.

@@ -11,7 +11,7 @@ use base::env::{Env, Listener, Network, Stream};
 use fs::{AccessPattern, Error, FilePath, FileSystem};
 use futures_util::future::join_all;
 
-use super::{Cluster, MINUTE, commit};
+use super::{Cluster, MINUTE, commit, set_all_after};
 use crate::Limits;
 use crate::read_slots::READS_PER_NODE_MAX;
 use crate::testing::{Behavior, Mode, ReadBehavior, connect_with};
@@ -141,6 +141,23 @@ async fn a_replica_that_was_moved_costs_one_read() {
         cluster.env.clock.sleep(Duration::from_secs(1)).await;
     }
     assert_eq!((cluster.reads(), refreshes()), (vec![1, 10 + 2, 120], 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_tries_the_old_locations_while_no_namenode_responds() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.namenode.set_modes(Mode::Hung);
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    set_all_after(&cluster, Duration::from_secs(1), Behavior::Good);
+    let began = cluster.env.clock.monotonic();
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    let took = cluster.env.clock.monotonic() - began;
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    // If no replica can be read, the read fails within a minute.
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Dead));
+    let failed = cluster.env.timeout(MINUTE, reader.read_at(0, 4000)).await;
+    failed.expect("a read does not wait for a NameNode").unwrap_err();
 }
 
 #[tokio::test(start_paused = true)]

@@ -205,8 +205,7 @@ mod tests {
         let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
         let root = RootDir::new(FilePath::root());
         let on_fatal = Arc::new(|_: &wal::Error| ());
-        let store =
-            MasterStore::open(env, &fs, &root, &server(), &[], Default::default(), on_fatal).await.unwrap();
+        let store = MasterStore::open(env, &fs, &root, &server(), &[], on_fatal).await.unwrap();
         let (coordinator, names) = (MemoryCoordinator::new(env), Names::below("/hbase"));
         let location = MetaLocation::new(env.clone(), coordinator, names, "master:1".into(), None);
         let (connections, integrity) = (Arc::new(NoConnections), Arc::new(Integrity::default()));

@@ -372,6 +372,16 @@ impl Region {
         }
     }
 
+    /// Checks that no other process has taken over the log, which it does before it opens regions
+    /// of this one. A process that was frozen together with its clocks does not know that its
+    /// regions are open elsewhere.
+    ///
+    /// # Errors
+    /// [`TakenOver`](fs::Error::TakenOver), and errors of the file system.
+    pub async fn check_owned(&self) -> Result<()> {
+        Ok(self.services.log.check_owned().await?)
+    }
+
     fn not_serving(&self) -> Error {
         Error::NotServing { region: self.name.clone() }
     }

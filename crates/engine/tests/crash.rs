@@ -15,6 +15,7 @@ use crate::common::camera::{Camera, SkippedSyncs};
 use crate::common::model::{Model, VisibleCell};
 use crate::common::world::{
     Opened, below, difference, names, open_table, options, region_info, run, scan, store_dir, table,
+    unfinished_files,
 };
 use base::env::{Env, Random};
 use base::testing::SeededRandom;
@@ -195,8 +196,8 @@ impl Coverage {
         };
         let metrics = opened.region.metrics();
         let count = |coverage: &AtomicU64, is_so: bool| coverage.fetch_add(is_so.into(), Ordering::Relaxed);
-        // The open removed the scratch directory, so this reads a copy of the image made before.
-        count(&self.unfinished_outputs, has(format!("{region}/.tmp/f")).await);
+        // The open removed unfinished files, so this reads a copy of the image made before.
+        count(&self.unfinished_outputs, !unfinished_files(image, "f").await.is_empty());
         count(&self.archived, has(format!("archive/{region}/f")).await);
         count(&self.several_files, metrics.stores.iter().any(|store| store.files > 1));
         count(&self.replayed, metrics.memstore_data_bytes > 0);

@@ -9,6 +9,7 @@ mod change;
 mod common;
 mod crash;
 mod families;
+mod fencing;
 mod filters;
 mod full;
 mod inventory;

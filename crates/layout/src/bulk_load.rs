@@ -149,15 +149,30 @@ impl RootDir {
                 continue;
             }
             tracker.commit(store, &[], &names, now_ms).await?;
-            let (output_dir, family_dir) = (tracker.output_dir(store), self.family_dir(region, family));
+            let family_dir = self.family_dir(region, family);
+            let mut dirs = self.unfinished_dirs(fs, region, family).await?;
+            dirs.push(family_dir.clone());
             for file in record.files.iter().filter(|file| file.family == family) {
-                for dir in [&output_dir, &family_dir] {
+                for dir in &dirs {
                     move_back(fs, &dir.join(&file.name), file.origin.as_deref()).await?;
                 }
             }
             fs.sync_dir(&family_dir).await?;
         }
         self.remove_bulk_load(fs, region).await
+    }
+
+    /// The directories that may have unfinished files of a family. The region may have been opened
+    /// again since the files were moved there.
+    async fn unfinished_dirs(
+        &self,
+        fs: &dyn FileSystem,
+        region: &RegionInfo,
+        family: &[u8],
+    ) -> Result<Vec<FilePath>> {
+        let all = self.all_family_tmp_dirs(region, family);
+        let openings = file::list(fs, &all).await?.into_iter().filter(|entry| entry.is_dir);
+        Ok(openings.map(|entry| all.join(&entry.name)).chain([all.clone()]).collect())
     }
 
     async fn read_bulk_load(

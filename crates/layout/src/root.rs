@@ -1,5 +1,7 @@
 //! The paths in a root directory.
 
+use std::sync::Arc;
+
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::TableName;
 use fs::FilePath;
@@ -17,7 +19,7 @@ const FENCED_SUFFIX: &str = "-splitting";
 /// data/<namespace>/<table>/.tabledesc/.tableinfo.<sequence>.<length>
 ///                         /<region>/.regioninfo
 ///                                  /<family>/<store file>
-///                                  /.tmp/<family>/<store file>      being written
+///                                  /.tmp/<family>/<opening>/<store file>   being written
 ///                                  /recovered.edits/<id>.seqid
 ///                                  /.bulk_load                      a bulk load in progress
 /// .hbase-snapshot/    snapshots     staging/    files to be bulk loaded
@@ -34,12 +36,22 @@ const FENCED_SUFFIX: &str = "-splitting";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootDir {
     root: FilePath,
+    // Names the directories of unfinished store files; see `for_opening`.
+    opening: Option<Arc<str>>,
 }
 
 impl RootDir {
     /// The root directory at `root`.
     pub fn new(root: FilePath) -> RootDir {
-        RootDir { root }
+        RootDir { root, opening: None }
+    }
+
+    /// The same directory, for a region that is opened: its unfinished store files are in
+    /// directories of this name. The next opening removes them. After that, a process that had the
+    /// region open before can neither create a file there nor rename one into a store.
+    #[must_use]
+    pub fn for_opening(&self, name: &str) -> RootDir {
+        RootDir { opening: Some(name.into()), ..self.clone() }
     }
 
     /// The directory itself.
@@ -142,11 +154,18 @@ impl RootDir {
         self.region_dir(region).join(".tmp")
     }
 
-    /// The directory of a region's unfinished store files of one family.
+    /// The directory of a region's unfinished store files of one family. It belongs to one
+    /// [opening](RootDir::for_opening).
     ///
     /// # Panics
     /// If the name has not passed [`store::check_family`](crate::store::check_family).
     pub fn family_tmp_dir(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
+        let dir = self.all_family_tmp_dirs(region, family);
+        self.opening.iter().fold(dir, |dir, opening| dir.join(opening))
+    }
+
+    /// The directory with the [`family_tmp_dir`](RootDir::family_tmp_dir)s of all openings.
+    pub(crate) fn all_family_tmp_dirs(&self, region: &RegionInfo, family: &[u8]) -> FilePath {
         self.region_tmp_dir(region).join(dir_name(family))
     }
 
@@ -261,6 +280,10 @@ mod tests {
             (root.table_dir(&TableName::parse("t").unwrap()), "r/data/default/t".to_string()),
             (root.family_dir(&region, b"cf"), format!("r/data/ns1/tbl/{encoded}/cf")),
             (root.family_tmp_dir(&region, b"cf"), format!("r/data/ns1/tbl/{encoded}/.tmp/cf")),
+            (
+                root.for_opening("o").family_tmp_dir(&region, b"cf"),
+                format!("r/data/ns1/tbl/{encoded}/.tmp/cf/o"),
+            ),
             (root.archive_family_dir(&region, b"cf"), format!("r/archive/data/ns1/tbl/{encoded}/cf")),
             (root.region_dir(&RegionInfo::meta()), "r/data/hbase/meta/1588230740".to_string()),
             (root.wal_dir(&server), "r/WALs/h1,16020,7".to_string()),

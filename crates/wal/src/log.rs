@@ -50,6 +50,8 @@ pub struct LogStatistics {
 /// `Log` also commits the queued edits, but the file gets no trailer.
 pub struct Log {
     shared: Arc<Shared>,
+    fs: Arc<dyn FileSystem>,
+    dir: FilePath,
 }
 
 impl Log {
@@ -92,6 +94,7 @@ impl Log {
             recorded_at: Duration::ZERO,
         };
         let has_record = options.record.is_some();
+        let (own_fs, dir) = (fs.clone(), options.dir.clone());
         let committer = Committer::start(env.clone(), fs, options, shared.clone(), on_fatal).await?;
         env.spawn(TaskClass::Service, housekeeper.run(todo));
         // On a connection thread, where most appenders wait: waking a task of the same thread needs
@@ -106,7 +109,7 @@ impl Log {
                 }
             });
         }
-        Ok(Arc::new(Log { shared }))
+        Ok(Arc::new(Log { shared, fs: own_fs, dir }))
     }
 
     /// Queues an edit and returns immediately. `edit.listener` is notified once the edit is
@@ -116,6 +119,19 @@ impl Log {
     /// that assigns its sequence ids.
     pub fn append(&self, edit: Edit) {
         self.shared.append(edit);
+    }
+
+    /// Checks that no other process has taken over the log: that would have renamed its directory.
+    /// A process that was frozen together with its clocks learns nothing of a takeover until its
+    /// next edit. So it checks before it changes files that the other process may use.
+    ///
+    /// # Errors
+    /// [`TakenOver`](fs::Error::TakenOver), and errors of the file system.
+    pub async fn check_owned(&self) -> Result<()> {
+        match self.fs.stat(&self.dir).await? {
+            Some(_) => Ok(()),
+            None => Err(fs::Error::TakenOver { path: self.dir.clone() }.into()),
+        }
     }
 
     /// Bytes of edits that are not committed yet. The caller should delay appends while this is

@@ -498,7 +498,9 @@ async fn a_log_that_was_taken_over_stops_at_once() {
     let acks = Acks::new();
     log.append(edit(&region_name(1), 1, b"value", &acks));
     acks.wait(1).await;
+    log.check_owned().await.unwrap();
     memory.rename(&options().dir, &FilePath::new("taken")).await.unwrap();
+    assert!(matches!(log.check_owned().await, Err(Error::Fs(cause)) if fs::shared::is_taken_over(&cause)));
     log.append(edit(&region_name(1), 2, b"value", &acks));
     acks.wait(2).await;
     assert_eq!((acks.committed(), acks.failed(), fatal.count()), (vec![1], 1, 1));

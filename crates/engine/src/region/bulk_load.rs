@@ -267,9 +267,7 @@ impl Region {
         from: &FilePath,
         staged: &mut Staged<'_>,
     ) -> Result<()> {
-        let fs = &self.services.fs;
-        let dir = self.services.tracker.output_dir(self.tracked_store(file.store));
-        fs.make_dirs(&dir).await?;
+        let dir = self.ready_output_dir(file.store).await?;
         let path = dir.join(&layout::store::random_name(&*self.services.env.random));
         let reader = source.open(from).await?;
         let (store, bytes) = (file.store, reader.len());
@@ -324,6 +322,9 @@ impl Region {
             true => Some(self.flush_for_load(&mut pending).await?),
             false => None,
         };
+        for file in staged {
+            self.ready_output_dir(file.store).await?;
+        }
         let record = self.record_of(load, staged, seq_id);
         let placed = match services.root.write_bulk_load(&*services.fs, &self.info, &record).await {
             Ok(()) => self.place(staged, &record, seq_id.unwrap_or(0)).await,
@@ -443,7 +444,6 @@ impl Region {
             if !file.is_copy {
                 // Its writer may not have synced it. Nothing else may write it any more.
                 let _ = services.fs.fence(&file.path).await?;
-                services.fs.make_dirs(&dir).await?;
             }
             services.fs.rename(&file.path, &dir.join(name)).await?;
             names.entry(file.store).or_default().push(name);
@@ -463,11 +463,7 @@ impl Region {
 
     /// Moves the files of a failed load back. No view has them.
     async fn undo(&self, record: &BulkLoadRecord) {
-        let services = &self.services;
-        let (root, now_ms) = (&services.root, services.env.clock.now_ms());
-        let moved_back =
-            root.undo_bulk_load(&*services.fs, &*services.tracker, &self.info, record, now_ms).await;
-        if let Err(error) = moved_back {
+        if let Err(error) = self.move_back(record).await {
             warn!(region = %self.name, %error, "cannot undo a bulk load; the next open of the region will");
             // Until then, compactions list the files as replaced, so that they never become
             // visible.
@@ -477,6 +473,14 @@ impl Region {
                 }
             }
         }
+    }
+
+    async fn move_back(&self, record: &BulkLoadRecord) -> Result<()> {
+        // A server that has opened the region since has completed the load, or undone it.
+        self.check_owned().await?;
+        let services = &self.services;
+        let (fs, tracker, now_ms) = (&*services.fs, &*services.tracker, services.env.clock.now_ms());
+        Ok(services.root.undo_bulk_load(fs, tracker, &self.info, record, now_ms).await?)
     }
 
     /// Adds the files to the view, and appends the marker. Returns the marker's sequence id.

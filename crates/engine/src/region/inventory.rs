@@ -18,6 +18,8 @@ impl Region {
         if recorded.as_ref() == Some(&inventory) {
             return Ok(());
         }
+        // Another server may have the region open, with other files.
+        self.check_owned().await?;
         *recorded = None;
         let services = &self.services;
         services.root.write_inventory(&*services.fs, &self.info, Some(&inventory)).await?;

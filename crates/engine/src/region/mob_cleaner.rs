@@ -67,6 +67,8 @@ impl Region {
         if obsolete.is_empty() {
             return Ok(0);
         }
+        // If the region is open elsewhere, it may have written files that this view lacks.
+        self.check_owned().await?;
         root.archive_mob_files(fs, table, family, &obsolete).await?;
         info!(
             region = %self.name, family = %family.escape_ascii(), files = obsolete.len(),

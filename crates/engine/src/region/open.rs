@@ -1,8 +1,9 @@
 //! Opening a region: first its files, then the edits that only the logs have, then its sequence
 //! ids.
 //!
-//! 1. Complete or undo an interrupted bulk load. Remove leftovers of unfinished flushes and
-//!    compactions. A file under its final name is complete.
+//! 1. Check that the log of this server was not taken over. Complete or undo an interrupted bulk
+//!    load. Remove leftovers of unfinished flushes and compactions. A file under its final name is
+//!    complete. Create the directories for new files, and check the log again.
 //! 2. Drop files that another file lists as replaced. A missing file of the inventory is an error.
 //! 3. Replay logs and `recovered.edits`: put the edits that no file has into memory. Flush when
 //!    they take much memory.
@@ -11,6 +12,12 @@
 //!
 //! The replayed logs are kept until the region is flushed. Edits from `recovered.edits` are flushed
 //! before the region serves, and these files are then deleted.
+//!
+//! A server may be frozen while it opens a region, together with its clocks, and continue when the
+//! region is open elsewhere. It finds this out by the checks of its log (`Log::check_owned`). If
+//! the second check succeeds, the directories for new files existed before another server could
+//! open the region. That server removes them, so whatever happens after the check, this one can
+//! move no file into a store.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -20,8 +27,7 @@ use arc_swap::ArcSwap;
 use base::metrics::Counts;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
-use fs::{FilePath, FileSystem};
-use layout::RootDir;
+use fs::FilePath;
 use layout::bulk_load::Settled;
 use tracing::{info, warn};
 use wal::marker::{Compaction, FamilyFiles};
@@ -34,6 +40,7 @@ use crate::mob::MobResolver;
 use crate::mvcc::Mvcc;
 use crate::recovery::JoinedEntries;
 use crate::region::files::{FileCache, OpenedFiles, open_files};
+use crate::region::output::make_output_dir;
 use crate::region::recovered_edits::RecoveredEdits;
 use crate::region::split_policy::SplitPolicy;
 use crate::region::strays::{Removal, Stray};
@@ -74,10 +81,14 @@ impl Region {
         let Opening { info, table, entries } = opening;
         let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
         families.iter().try_for_each(check_codecs)?;
+        let opening = layout::store::random_name(&*services.env.random);
+        let services = RegionServices { root: services.root.for_opening(&opening), ..services };
+        services.log.check_owned().await?;
         let fs = services.fs.clone();
         let now_ms = services.env.clock.now_ms();
         let settled = services.root.settle_bulk_load(&*fs, &*services.tracker, &info, now_ms).await?;
-        prepare_directories(&*fs, &services.root, &info, &families).await?;
+        prepare_directories(&services, &info, &families).await?;
+        services.log.check_owned().await?;
         services.options.storage.apply(&*fs, &services.root, &info, &families).await;
         let inventory = services.root.read_inventory(&*fs, &info).await?;
         let mut stores = Vec::with_capacity(families.len());
@@ -328,13 +339,14 @@ fn add_repair_hint(error: Error, info: &RegionInfo) -> Error {
     }
 }
 
-/// Removes unfinished files of an earlier run, and creates missing directories of families.
+/// Removes unfinished files of an earlier opening. Creates the directories for new files, and
+/// missing directories of families.
 async fn prepare_directories(
-    fs: &dyn FileSystem,
-    root: &RootDir,
+    services: &RegionServices,
     info: &RegionInfo,
     families: &[FamilyDescriptor],
 ) -> Result<()> {
+    let (fs, root) = (&*services.fs, &services.root);
     fs.delete(&root.region_tmp_dir(info)).await?;
     if families.iter().any(FamilyDescriptor::is_mob) {
         root.remove_unfinished_mob_files(fs, info).await?;
@@ -344,6 +356,11 @@ async fn prepare_directories(
         let dir = root.family_dir(info, &family.name);
         if fs.stat(&dir).await?.is_none() {
             fs.make_dirs(&dir).await?;
+        }
+        match make_output_dir(services, info, family).await {
+            // The region opens on a full disk, too. The next flush creates the directory.
+            Err(Error::Fs(fs::Error::NoSpace { .. } | fs::Error::VolumeFull { .. })) => {}
+            made => made?,
         }
     }
     Ok(())

@@ -3,12 +3,18 @@
 //!
 //! A file is written and synced outside its store, under its final name. Then it is moved in, the
 //! directory is synced, and the file is opened again. Only a file that was read back is used.
+//!
+//! Files are written in directories that this opening of the region has created
+//! ([`layout::RootDir::for_opening`]). The next opening, on any server, removes them first. So a
+//! server that was frozen meanwhile can move no file in any more: the cells in it may have been
+//! deleted since, and their delete markers dropped.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use cell::region::RegionInfo;
 use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor};
 use fs::{FilePath, Preferences, Purpose, Role};
 use hfile::{Reader, StoreInfo, Writer, WriterOptions};
@@ -197,6 +203,23 @@ pub(super) fn purpose_of_reader(reader: &Reader, family: &FamilyDescriptor) -> P
         expected_bytes: reader.len(),
         newest_ms: u64::try_from(info.time_range.max).ok(),
     }
+}
+
+/// Creates the directory for new files of a store. The caller has checked that the region is not
+/// open elsewhere, or checks it next.
+pub(super) async fn make_output_dir(
+    services: &RegionServices,
+    info: &RegionInfo,
+    family: &FamilyDescriptor,
+) -> Result<()> {
+    let fs = &*services.fs;
+    let store = StoreDir { fs, root: &services.root, region: info, family: &family.name };
+    let dir = services.tracker.output_dir(store);
+    fs.make_dirs(&dir).await?;
+    if let Some(policy) = services.options.storage.of_family(family) {
+        fs.set_storage_policy(&dir, &policy).await;
+    }
+    Ok(())
 }
 
 /// Applies the preferences of the storage where the family states none. Only compactions do this: a
@@ -476,15 +499,23 @@ impl Region {
             let wanted = fs.preferences(&options.purpose);
             prefer(&mut options, &self.families[output.store], &wanted);
         }
-        let path = self.scratch_path(output);
-        let dir = path.parent();
-        if fs.stat(&dir).await?.is_none() {
-            fs.make_dirs(&dir).await?;
-            if let Some(policy) = self.services.options.storage.of_family(&self.families[output.store]) {
-                fs.set_storage_policy(&dir, &policy).await;
-            }
+        let dir = self.ready_output_dir(output.store).await?;
+        Ok(Writer::create(fs, &dir.join(&output.name), options).await?)
+    }
+
+    /// The directory for new files of the store `at`, which exists. It was created when the region
+    /// opened, so only another opening removes it, or an operator. Without the check before it is
+    /// created again, a server that was frozen could add files to a region that is open elsewhere.
+    ///
+    /// # Errors
+    /// If the region is open elsewhere; file system errors.
+    pub(super) async fn ready_output_dir(&self, at: usize) -> Result<FilePath> {
+        let dir = self.services.tracker.output_dir(self.tracked_store(at));
+        if self.services.fs.stat(&dir).await?.is_none() {
+            self.check_owned().await?;
+            make_output_dir(&self.services, &self.info, &self.families[at]).await?;
         }
-        Ok(Writer::create(fs, &path, options).await?)
+        Ok(dir)
     }
 
     /// The options for writing a file of `family`.

@@ -70,7 +70,12 @@ impl Region {
 
     /// Removes a file that no view has from the directory of its store. On return, the removal is
     /// durable.
+    ///
+    /// # Errors
+    /// File system errors, and if the region is open elsewhere. The file may then be in a view
+    /// there, as the only one with its cells.
     pub(super) async fn remove_from_dir(&self, store: usize, name: &str, removal: Removal) -> Result<()> {
+        self.check_owned().await?;
         let (fs, root, family) = (&*self.services.fs, &self.services.root, &self.families[store].name);
         let dir = self.store_dir(store);
         let file = dir.join(name);

@@ -160,6 +160,16 @@ pub async fn names(fs: &dyn FileSystem, dir: &str) -> Vec<String> {
     }
 }
 
+/// The names of the unfinished files of a family of [`region_info`].
+pub async fn unfinished_files(fs: &dyn FileSystem, family: &str) -> Vec<String> {
+    let dir = RootDir::new(FilePath::root()).family_tmp_dir(&region_info(), family.as_bytes());
+    let mut files = Vec::new();
+    for opening in names(fs, dir.as_str()).await {
+        files.extend(names(fs, dir.join(&opening).as_str()).await);
+    }
+    files
+}
+
 pub fn visible_cell(cell: &cell::Cell<'_>) -> VisibleCell {
     assert_eq!(cell.kind(), CellType::Put, "markers are never shown");
     (

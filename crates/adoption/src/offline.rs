@@ -35,6 +35,28 @@ pub(crate) async fn new_name(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> 
     Ok(ServerName { host: HOST.into(), port: 1, start_code })
 }
 
+/// Takes the directories of the logs of earlier servers of this kind, and fences these logs. One of
+/// them may be frozen together with its clocks, like the master that runs it. When it continues, it
+/// finds out that its log was taken over ([`wal::Log::check_owned`]).
+///
+/// # Errors
+/// File system errors. Another call can complete this one.
+pub(crate) async fn fence_earlier(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
+    for entry in list(fs, &root.wals_dir()).await?.into_iter().filter(|entry| entry.is_dir) {
+        let Some((name, is_fenced)) = RootDir::server_of_wal_dir(&entry.name) else { continue };
+        if name.host != HOST {
+            continue;
+        }
+        let taken = root.fenced_wal_dir(&name);
+        if !is_fenced {
+            fs.rename(&root.wal_dir(&name), &taken).await?;
+            fs.sync_dir(&root.wals_dir()).await?;
+        }
+        wal::fence_logs(fs, &*env.random, &taken).await?;
+    }
+    Ok(())
+}
+
 /// Opens regions, with one log for all of them.
 pub struct OfflineServer {
     name: ServerName,

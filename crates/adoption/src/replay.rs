@@ -13,7 +13,7 @@ use fs::FileSystem;
 use layout::RootDir;
 
 use crate::catalog::{self, Catalog, log_dirs};
-use crate::offline::OfflineServer;
+use crate::offline::{self, OfflineServer};
 use crate::{Error, NoProgress, Progress, Result, recovered, refused};
 
 /// Why nothing is replayed without `hbase:meta`. The master reports the same when it opens it.
@@ -89,7 +89,7 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Scans the logs.
+    /// Scans the logs. An earlier replay that did not end can change nothing any more.
     ///
     /// # Errors
     /// Errors of the file system, and logs of an unsupported format.
@@ -99,6 +99,7 @@ impl<'a> Replay<'a> {
         root: &'a RootDir,
         on_damage: OnDamage,
     ) -> Result<Replay<'a>> {
+        offline::fence_earlier(env, &**fs, root).await?;
         let dirs = log_dirs(&**fs, root).await?;
         let server = OfflineServer::start(env, fs, root, (&dirs, &root.log_records()), on_damage).await?;
         Ok(Replay { fs, root, server })
@@ -312,6 +313,24 @@ mod tests {
                 break;
             }
         }
+    }
+
+    /// As by a master that was frozen together with its clocks, and continues when another master
+    /// has completed the replay.
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_replay_changes_no_region_any_more() {
+        let disk = two_runs().await;
+        let (env, root, fs) = (env_of(3).await, root(), shared(&disk));
+        let earlier = Replay::begin(&env, &fs, &root, OnDamage::Refuse).await.unwrap();
+        let [open, closed] = regions();
+        let opened = earlier.server.open(table(), open.clone()).await.unwrap();
+        replay_logs(&env_of(4).await, &fs, &root, OnDamage::Refuse).await.unwrap();
+        let files = async |region: &RegionInfo| list(&*fs, &root.family_dir(region, b"f")).await.unwrap();
+        let before = [files(&open).await, files(&closed).await];
+        assert!(opened.close_once().await.is_err());
+        assert!(earlier.server.open(table(), closed.clone()).await.is_err());
+        assert_eq!([files(&open).await, files(&closed).await], before);
+        assert_eq!(rows_in_files(&disk).await, ROWS);
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use base::env::Env;
 use cell::schema::TableName;
+use engine::Region;
 use proto::exception::{JavaException, class};
 use tokio::sync::{Mutex, watch};
 use wire::meta::TableState;
@@ -46,6 +47,8 @@ pub struct Context {
     pub switches: Switches,
     /// Metrics of the master.
     pub instruments: MasterInstruments,
+    /// The region of `master:store`.
+    pub(crate) store: Arc<Region>,
     /// Held while a snapshot is written or removed: both use a directory that has its name, and
     /// snapshots of two tables may have the same name.
     pub(crate) snapshot_changes: Mutex<()>,
@@ -73,6 +76,15 @@ impl Context {
         self.meta.set_table_state(table, state).await?;
         self.tables.set_state(table, state);
         Ok(())
+    }
+
+    /// Checks that no other master has taken over `master:store`, which it does before anything
+    /// else. In contrast to [`MetaTable::check_active`], this needs no region server.
+    ///
+    /// # Errors
+    /// That another master has taken over, or the file system's error.
+    pub(crate) async fn check_owned(&self) -> Result<(), engine::Error> {
+        self.store.check_owned().await
     }
 
     /// Moves the files of a table to the archive and removes its directory.

@@ -171,6 +171,7 @@ impl Master {
             namespace_quotas: NamespaceQuotas::new(parts.quotas_enabled),
             switches: Switches::new(parts.store.clone()),
             instruments,
+            store: parts.store.clone(),
             snapshot_changes: Default::default(),
             loaded: watch::Sender::new(false),
         });

@@ -6,7 +6,8 @@
 //! can only prolong the retention. While a procedure takes or uses a snapshot, nothing is removed
 //! from the archive, and a run in which one has ended does not continue there. A log that has a
 //! holder ([`wal::LogHolders`]) is not removed. While the disk is full, the retention time is zero.
-//! Directories are not removed, because another task may be adding a file.
+//! Directories are not removed, because another task may be adding a file. Before each removal, the
+//! master checks that it was not replaced: what it has read may be outdated if it was frozen.
 //!
 //! Source: HBase `HFileCleaner`, `LogCleaner`, `TimeToLiveHFileCleaner`.
 
@@ -132,6 +133,9 @@ async fn clean_archive(master: &Master, root: &RootDir, outcome: &mut Outcome) -
         if master.procedures().has_run_since(now, uses_snapshot) {
             return Ok(());
         }
+        if !is_owner(master).await {
+            return Ok(());
+        }
         let removed = match is_linked {
             Ok(true) => continue,
             Ok(false) => root.remove_archived(fs, file).await,
@@ -143,6 +147,16 @@ async fn clean_archive(master: &Master, root: &RootDir, outcome: &mut Outcome) -
         }
     }
     Ok(())
+}
+
+/// Whether no other master has taken over, which may have begun to use files that this one takes
+/// for unneeded.
+async fn is_owner(master: &Master) -> bool {
+    let checked = master.context().check_owned().await;
+    if let Err(error) = &checked {
+        warn!(%error, "the cleaner removes nothing more in this run");
+    }
+    checked.is_ok()
 }
 
 /// The retention time: `configured`, or zero while the disk is full.
@@ -166,6 +180,9 @@ async fn clean_staging(master: &Master, root: &RootDir, outcome: &mut Outcome) -
     let fs = context.tables.fs();
     let before_ms = context.env.clock.now_ms().saturating_sub(STAGING_TTL.as_millis() as u64);
     for dir in root.list_staging(fs).await? {
+        if !is_owner(master).await {
+            return Ok(());
+        }
         match root.remove_old_staging(fs, &dir, before_ms).await {
             Ok(true) => outcome.record_removed(),
             Ok(false) => {}
@@ -183,6 +200,9 @@ async fn clean_logs(master: &Master, root: &RootDir, outcome: &mut Outcome) -> R
     let holders = &master.chores().log_holders;
     for (log, _) in logs.iter().zip(is_old).filter(|(_, is_old)| *is_old) {
         if holders.holders_of(log.name()).is_empty() {
+            if !is_owner(master).await {
+                return Ok(());
+            }
             assert!(log.parent() == root.old_wals_dir(), "only obsolete logs are removed");
             match fs.delete(log).await {
                 Ok(()) => outcome.record_removed(),

@@ -2,7 +2,9 @@
 //!
 //! The new descriptor is written first. Then the regions of an enabled table are reopened in
 //! sequence, so that at most one region is briefly offline. Clients retry while a region is
-//! offline. The files of removed families are archived last, when no region has them open.
+//! offline. The files of removed families are archived last, when no region has them open. Before
+//! each change of files, the master checks that it was not replaced: the next master may have
+//! completed the procedure, and changed the table again.
 
 use bytes::Bytes;
 use cell::schema::{TableDescriptor, TableName};
@@ -51,6 +53,7 @@ pub(super) fn target(
 /// Changes the table.
 pub(super) async fn act(context: &Context, target: &ChangedTable, reopen: bool) -> Result<(), JavaException> {
     let table = &target.table.name;
+    context.meta.check_active().await?;
     context.tables.write_descriptor(&target.table).await?;
     let regions: Vec<_> =
         context.assignment.regions_of(table).into_iter().map(|(region, _)| region).collect();
@@ -61,11 +64,15 @@ pub(super) async fn act(context: &Context, target: &ChangedTable, reopen: bool) 
             reopening.record_reopened();
         }
     }
+    if target.removed.is_empty() {
+        return Ok(());
+    }
     for region in &regions {
+        context.meta.check_active().await?;
         context.tables.archive_families(region, &target.removed).await?;
     }
-    context.tables.archive_mob_families(table, &target.removed).await?;
-    Ok(())
+    context.meta.check_active().await?;
+    context.tables.archive_mob_families(table, &target.removed).await
 }
 
 fn current(context: &Context, table: &TableName) -> Result<std::sync::Arc<TableDescriptor>, JavaException> {

@@ -381,6 +381,30 @@ fn a_replaced_master_archives_no_table() {
     });
 }
 
+/// The next master may have completed the change, and added the family again.
+#[test]
+fn a_replaced_master_archives_no_family() {
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        alter::two_regions(&cluster).await;
+        let region = cluster.regions(&alter::name())[0].info().clone();
+        alter::disable(&cluster).await;
+        // The rename of the new descriptor.
+        let delay = Fault::Delay(Duration::from_secs(10));
+        faulty.add(Rule::new(delay).on(Operation::Rename).at("data/default/t/.tmp").times(1));
+        let id = alter::modify(&cluster).await.unwrap().unwrap();
+        while faulty.faults() == 0 {
+            cluster.env.clock.sleep(Duration::from_millis(5)).await;
+        }
+        cluster.replace_master().await;
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        faulty.heal();
+        let family = cluster.root.family_dir(&region, b"g");
+        assert!(cluster.fs.stat(&family).await.unwrap().is_some());
+        assert_eq!(cluster.master.procedures().status(id).unwrap().progress, Progress::Running);
+    });
+}
+
 #[test]
 fn a_final_error_ends_the_procedure_and_keeps_other_files() {
     let disk = MemoryFs::new();

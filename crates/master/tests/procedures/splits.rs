@@ -484,6 +484,23 @@ async fn archive_files(cluster: &Cluster) {
     assert!(archived(cluster).await.len() >= 2);
 }
 
+/// A master that was frozen may take files for unneeded that another master has used since.
+#[test]
+fn a_replaced_master_removes_no_file() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        archive_files(&cluster).await;
+        let before = archived(&cluster).await;
+        assert!(run_cleaner(&cluster).await);
+        let (store, own) = (cluster.root.master_data(), cluster.master.server_name());
+        cluster.fs.rename(&store.wal_dir(own), &store.fenced_wal_dir(own)).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(601)).await;
+        run_cleaner(&cluster).await;
+        let after = archived(&cluster).await;
+        assert!(before.iter().all(|file| after.contains(file)), "{before:?} {after:?}");
+    });
+}
+
 #[test]
 fn unneeded_files_are_removed() {
     crate::run(async {

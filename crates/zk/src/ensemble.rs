@@ -3,7 +3,7 @@
 //! [`Ensemble`] is one session of the crate `zookeeper-client` and everything that a
 //! [`Coordinator`] promises in addition to it:
 //!
-//! * `connect`: the options, and the first connection;
+//! * `connect`, `connection`: the options, the first connection, and those that replace it;
 //! * `session`: the session, its heartbeats, and the requests that end with it;
 //! * `liveness`: when the session counts as lost, by this process's clock;
 //! * `watches`, `arming`: watches that last until they are dropped, built from ZooKeeper's, which
@@ -40,14 +40,21 @@
 //! The library has its own network and clock, and no interface to replace them: sockets and timers
 //! of the crate `async-io` (one thread with an epoll), name resolution on threads of the crate
 //! `blocking`, and `std::time::Instant`. Its reconnects and its own timeouts use that clock: it
-//! gives up a connection after 2/5 of the session timeout, and a session after 7/5. Therefore a
-//! simulation cannot use this module; it uses [`MemoryCoordinator`](crate::MemoryCoordinator).
+//! gives up a connection after 2/5 of the session timeout (1/5 after the client was replaced), and
+//! a session after 7/5. Therefore a simulation cannot use this module; it uses
+//! [`MemoryCoordinator`](crate::MemoryCoordinator).
 //!
 //! The library's task runs on the service threads of [`Env`], and needs no feature of tokio.
 //! Heartbeats, expiry and retries use the clock of [`Env`].
 //!
 //! # What the library does not do (0.11.2)
 //!
+//! * It does not limit the pause between two attempts to reconnect, which doubles. With three
+//!   servers, the attempts are 5 and 10 seconds after the loss. So an outage that ends in between
+//!   would expire a session of 10 seconds. Therefore the library has a tenth of the timeout to
+//!   restore a connection. Then this module replaces its client by another one of the same session,
+//!   with an attempt every 500 ms, and arms all watches again. It reports a change to those whose
+//!   znode has other metadata than before.
 //! * It does not restore persistent watches after a reconnect: its request lists only one-shot
 //!   watches. So this module uses one-shot watches.
 //! * If the paths of all watches are longer than 128 KiB, it restores them with several requests
@@ -61,6 +68,7 @@
 
 mod arming;
 mod connect;
+mod connection;
 pub mod liveness;
 mod session;
 mod tasks;
@@ -74,9 +82,10 @@ use base::BoxFuture;
 use base::env::Env;
 use bytes::Bytes;
 use tokio::sync::watch;
-use zookeeper_client::{Acls, Client, CreateMode};
+use zookeeper_client::{Acls, CreateMode};
 
 pub use self::connect::{ConnectError, EnsembleOptions};
+use self::connection::Connection;
 use self::session::Session;
 use self::watches::Watches;
 use crate::coordinator::{
@@ -104,7 +113,7 @@ impl Ensemble {
     pub async fn connect(options: &EnsembleOptions, env: &Env) -> Result<Arc<Ensemble>, ConnectError> {
         let client = connect::open(options, env).await?;
         let unavailable = |error| connect::unavailable(options, &error);
-        let session = Session::start(client, env).await.map_err(unavailable)?;
+        let session = Session::start(client, &options.quorum, env).await.map_err(unavailable)?;
         let watches = Watches::new(env, Arc::clone(&session));
         Ok(Arc::new(Ensemble { env: env.clone(), session, watches }))
     }
@@ -130,7 +139,7 @@ impl Ensemble {
     /// The error of an action ("set", "delete") at `path`.
     async fn failure(
         &self,
-        client: &Client,
+        client: &Connection,
         action: &str,
         path: &str,
         error: zookeeper_client::Error,
@@ -142,9 +151,9 @@ impl Ensemble {
         }
     }
 
-    async fn bad_version(&self, client: &Client, path: &str) -> Error {
+    async fn bad_version(&self, client: &Connection, path: &str) -> Error {
         let path_string = path.to_string();
-        match self.session.response(client.check_stat(path)).await {
+        match self.session.response(client, client.check_stat(path)).await {
             Ok(Some(stat)) => Error::BadVersion { path: path_string, actual: stat.version },
             Ok(None) => Error::NoNode { path: path_string },
             Err(error) => translate::error("read", path, error),
@@ -169,7 +178,7 @@ impl Coordinator for Ensemble {
         Box::pin(async move {
             check_path(path)?;
             let client = self.session.client()?;
-            let response = self.session.response(client.get_data(path)).await;
+            let response = self.session.response(&client, client.get_data(path)).await;
             let (data, stat) = response.map_err(|error| translate::error("read", path, error))?;
             Ok(Znode { data: data.into(), stat: self.session.seen(&stat) })
         })
@@ -179,7 +188,7 @@ impl Coordinator for Ensemble {
         Box::pin(async move {
             check_path(path)?;
             let client = self.session.client()?;
-            let response = self.session.response(client.check_stat(path)).await;
+            let response = self.session.response(&client, client.check_stat(path)).await;
             let stat = response.map_err(|error| translate::error("read", path, error))?;
             Ok(stat.map(|stat| self.session.seen(&stat)))
         })
@@ -189,7 +198,7 @@ impl Coordinator for Ensemble {
         Box::pin(async move {
             check_path(path)?;
             let client = self.session.client()?;
-            let response = self.session.response(client.get_children(path)).await;
+            let response = self.session.response(&client, client.get_children(path)).await;
             let (mut names, stat) =
                 response.map_err(|error| translate::error("list the children of", path, error))?;
             names.sort_unstable();
@@ -210,7 +219,7 @@ impl Coordinator for Ensemble {
                 Mode::Ephemeral => CreateMode::Ephemeral,
             };
             let created = client.create(path, &data, &mode.with_acls(OPEN));
-            match self.session.response(created).await {
+            match self.session.response(&client, created).await {
                 Ok((stat, _)) => Ok(self.session.seen(&stat)),
                 Err(zookeeper_client::Error::NoNode) => Err(Error::NoNode { path: parent.to_string() }),
                 Err(error) => Err(translate::error("create", path, error)),
@@ -231,7 +240,7 @@ impl Coordinator for Ensemble {
             if !is_possible(version) {
                 return Err(self.bad_version(&client, path).await);
             }
-            match self.session.response(client.set_data(path, &data, version)).await {
+            match self.session.response(&client, client.set_data(path, &data, version)).await {
                 Ok(stat) => Ok(self.session.seen(&stat)),
                 Err(error) => Err(self.failure(&client, "set", path, error).await),
             }
@@ -252,11 +261,11 @@ impl Coordinator for Ensemble {
             // requests are sent here, before the first response.
             let deleted = client.delete(path, version);
             let parent_stat = client.check_stat(parent);
-            if let Err(error) = self.session.response(deleted).await {
+            if let Err(error) = self.session.response(&client, deleted).await {
                 return Err(self.failure(&client, "delete", path, error).await);
             }
             // The znode is deleted, whether or not this succeeds.
-            if let Ok(Some(stat)) = self.session.response(parent_stat).await {
+            if let Ok(Some(stat)) = self.session.response(&client, parent_stat).await {
                 self.session.seen(&stat);
             }
             Ok(())

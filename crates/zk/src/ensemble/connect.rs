@@ -1,10 +1,11 @@
-//! The first connection: options, and why it may fail.
+//! New connections: options, and why the first one may fail.
 
 use std::time::Duration;
 
 use base::env::Env;
-use zookeeper_client::Client;
+use zookeeper_client::{Client, SessionInfo};
 
+use super::connection::Connection;
 use super::tasks;
 
 /// Where the ensemble is, and how long a session outlives its last heartbeat.
@@ -42,7 +43,7 @@ pub enum ConnectError {
 }
 
 /// Waits for a server that grants a session.
-pub(super) async fn open(options: &EnsembleOptions, env: &Env) -> Result<Client, ConnectError> {
+pub(super) async fn open(options: &EnsembleOptions, env: &Env) -> Result<Connection, ConnectError> {
     let invalid = |what: String| ConnectError::Options { quorum: options.quorum.clone(), what };
     let timeout = options.session_timeout;
     if timeout.is_zero() || i32::try_from(timeout.as_millis()).is_err() {
@@ -52,10 +53,31 @@ pub(super) async fn open(options: &EnsembleOptions, env: &Env) -> Result<Client,
         return Err(invalid("TLS is not supported".to_string()));
     }
     let connecting = Client::connector().with_session_timeout(timeout).connect(&options.quorum);
-    tasks::on_service_threads(env, connecting).await.map_err(|error| match error {
+    tasks::connect(env, connecting).await.map_err(|error| match error {
         zookeeper_client::Error::BadArguments(what) => invalid(what.to_string()),
         error => unavailable(options, &error),
     })
+}
+
+/// Connects to an existing session with this timeout. Tries each server once.
+///
+/// # Errors
+/// Those of the library, for example that the session expired.
+pub(super) async fn reopen(
+    quorum: &str,
+    session: SessionInfo,
+    timeout: Duration,
+    env: &Env,
+) -> Result<Connection, zookeeper_client::Error> {
+    let connecting = Client::connector()
+        .with_session(session)
+        .with_session_timeout(timeout)
+        // Half of the library's default: a part of the timeout has passed, and a server that does
+        // not respond must leave time for another one.
+        .with_connection_timeout(timeout / 5)
+        .with_fail_eagerly()
+        .connect(quorum);
+    tasks::connect(env, connecting).await
 }
 
 /// The error if no server granted a session.

@@ -5,22 +5,32 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use base::env::{Clock, Env, TaskClass};
+use base::env::{Env, TaskClass};
 use tokio::sync::watch;
-use tracing::{info, warn};
-use zookeeper_client::{Client, SessionState as ClientState, StateWatcher};
+use tracing::{debug, info, warn};
+use zookeeper_client::{SessionState as ClientState, StateWatcher};
 
+use super::connect;
+use super::connection::Connection;
 use super::liveness::{HEARTBEATS, Liveness};
 use super::translate;
 use crate::coordinator::{Error, SessionState, Stat};
 
+/// The library has this part of the timeout to restore a lost connection. Then its client is
+/// replaced.
+const LIBRARY_SHARE: u32 = 10;
+/// Pause after a failure to replace the client.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+
 /// A session of the library, with this process's own rule for its end (see [`super`]).
 pub(super) struct Session {
-    clock: Arc<dyn Clock>,
+    env: Env,
+    quorum: String,
     id: i64,
     timeout: Duration,
-    /// `None` after the end. The library closes the session when the last reference is dropped.
-    client: Mutex<Option<Arc<Client>>>,
+    /// `None` while it is replaced, and after the end. The library closes the session when the last
+    /// reference is dropped, except that of a client that is given up.
+    client: Mutex<Option<Connection>>,
     liveness: Mutex<Liveness>,
     /// Whether the library has a connection.
     connected: watch::Sender<bool>,
@@ -30,17 +40,22 @@ pub(super) struct Session {
 
 impl Session {
     /// Takes over a session of the library after a first heartbeat, and starts its task.
-    pub(super) async fn start(client: Client, env: &Env) -> Result<Arc<Session>, zookeeper_client::Error> {
+    pub(super) async fn start(
+        client: Connection,
+        quorum: &str,
+        env: &Env,
+    ) -> Result<Arc<Session>, zookeeper_client::Error> {
         let states = client.state_watcher();
         let sent = env.clock.monotonic();
         client.sync("/").await?;
         let (id, timeout) = (client.session_id().0, client.session_timeout());
         info!("ZooKeeper session {id:#x} is open, with a timeout of {timeout:?}");
         let session = Arc::new(Session {
-            clock: Arc::clone(&env.clock),
+            env: env.clone(),
+            quorum: quorum.to_string(),
             id,
             timeout,
-            client: Mutex::new(Some(Arc::new(client))),
+            client: Mutex::new(Some(client)),
             liveness: Mutex::new(Liveness::new(timeout, sent)),
             connected: watch::channel(states.peek_state() == ClientState::SyncConnected).0,
             state: watch::channel(SessionState::Connected).0,
@@ -69,32 +84,33 @@ impl Session {
 
     /// Whether the session has not expired.
     pub(super) fn is_valid(&self) -> bool {
-        lock(&self.liveness).state(true, self.clock.monotonic()) != SessionState::Expired
+        lock(&self.liveness).state(true, self.env.clock.monotonic()) != SessionState::Expired
     }
 
     /// The library's client, for one operation.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::SessionExpired`].
-    pub(super) fn client(&self) -> Result<Arc<Client>, Error> {
+    pub(super) fn client(&self) -> Result<Connection, Error> {
         match self.refresh() {
-            SessionState::Connected => lock(&self.client).clone().ok_or(Error::SessionExpired),
-            SessionState::Suspended => {
-                Err(Error::Unavailable("the connection to ZooKeeper is lost (retry)".to_string()))
-            }
+            SessionState::Connected => lock(&self.client).clone().ok_or_else(connection_lost),
+            SessionState::Suspended => Err(connection_lost()),
             SessionState::Expired => Err(Error::SessionExpired),
         }
     }
 
-    /// Waits for a response, or for the end of the session.
+    /// Waits for a response of `client`, or for the end of the session.
     pub(super) async fn response<T>(
         &self,
+        client: &Connection,
         response: impl Future<Output = Result<T, zookeeper_client::Error>>,
     ) -> Result<T, zookeeper_client::Error> {
+        let mut given_up = client.given_up();
         let response = tokio::select! {
             biased;
             () = self.expired() => return Err(zookeeper_client::Error::SessionExpired),
             response = response => response,
+            () = given_up.wait() => Err(zookeeper_client::Error::ConnectionLoss),
         };
         if let Err(error) = &response
             && translate::ends_session(error)
@@ -128,7 +144,7 @@ impl Session {
 
     /// Waits for `duration`, then for the connection or the end of the session.
     pub(super) async fn pause(&self, duration: Duration) {
-        self.clock.sleep(duration).await;
+        self.env.clock.sleep(duration).await;
         let is_decided = |state: &SessionState| *state != SessionState::Suspended;
         let _ = self.state.subscribe().wait_for(is_decided).await;
     }
@@ -156,7 +172,7 @@ impl Session {
 
     /// Publishes the state. Callers hold the lock of `liveness`, so states are published in order.
     fn publish(&self, liveness: &mut Liveness) -> SessionState {
-        let new = liveness.state(*self.connected.borrow(), self.clock.monotonic());
+        let new = liveness.state(*self.connected.borrow(), self.env.clock.monotonic());
         let old = *self.state.borrow();
         if old != new {
             info!("ZooKeeper session {:#x} was {old:?} and is {new:?}", self.id);
@@ -175,31 +191,97 @@ impl Session {
             () = self.expired() => {}
             () = self.watch_clock() => {}
             () = self.send_heartbeats() => {}
-            state = self.follow(states) => {
+            () = self.stay_connected(states) => self.end(),
+        }
+    }
+
+    /// Follows the library's connection, and replaces the client if the library does not restore it
+    /// in time. Returns when there is no session any more.
+    async fn stay_connected(&self, mut states: StateWatcher) {
+        loop {
+            if let Some(state) = self.follow(states).await {
                 warn!("the client of ZooKeeper session {:#x} is {state}", self.id);
-                self.end();
+                return;
+            }
+            match self.reconnect().await {
+                Ok(new_states) => states = new_states,
+                Err(error) => {
+                    warn!("ZooKeeper ended session {:#x}: {error}", self.id);
+                    return;
+                }
             }
         }
     }
 
-    /// Follows the library's connection; returns its final state.
-    async fn follow(&self, mut states: StateWatcher) -> ClientState {
+    /// Follows the library's connection. Returns its final state, or `None` if the connection is
+    /// lost for too long.
+    async fn follow(&self, mut states: StateWatcher) -> Option<ClientState> {
         loop {
-            let state = states.changed().await;
+            let is_connected = *self.connected.borrow();
+            let state = tokio::select! {
+                biased;
+                state = states.changed() => state,
+                () = self.env.clock.sleep(self.timeout / LIBRARY_SHARE), if !is_connected => return None,
+            };
             if state.is_terminated() {
-                return state;
+                return Some(state);
             }
             self.connected.send_replace(state == ClientState::SyncConnected);
             self.refresh();
         }
     }
 
+    /// Replaces the client by another one of the same session. The library's own attempts become
+    /// rare: it doubles the pause between them without limit.
+    ///
+    /// # Errors
+    /// There is no session any more.
+    async fn reconnect(&self) -> Result<StateWatcher, zookeeper_client::Error> {
+        let old = lock(&self.client).take().ok_or(zookeeper_client::Error::SessionExpired)?;
+        let session = old.session().clone();
+        old.give_up();
+        info!("replacing the connection of ZooKeeper session {:#x}", self.id);
+        loop {
+            let opened = connect::reopen(&self.quorum, session.clone(), self.timeout, &self.env).await;
+            match opened {
+                Ok(client) => {
+                    if let Some(states) = self.replace_client(client).await {
+                        return Ok(states);
+                    }
+                }
+                Err(error) if translate::ends_session(&error) => return Err(error),
+                Err(error) => debug!("cannot connect to ZooKeeper session {:#x}: {error}", self.id),
+            }
+            self.env.clock.sleep(RECONNECT_PAUSE).await;
+        }
+    }
+
+    /// Uses a new client after a first heartbeat. This is a `sync`, so the server has all changes
+    /// that the session has seen. Returns `None` if it does not succeed.
+    async fn replace_client(&self, client: Connection) -> Option<StateWatcher> {
+        let states = client.state_watcher();
+        let sent = self.env.clock.monotonic();
+        if self.response(&client, client.sync("/")).await.is_err() {
+            client.give_up();
+            return None;
+        }
+        let mut liveness = lock(&self.liveness);
+        let now = self.env.clock.monotonic();
+        liveness.confirm(sent, now);
+        if liveness.state(true, now) != SessionState::Expired {
+            *lock(&self.client) = Some(client);
+            self.connected.send_replace(states.peek_state() == ClientState::SyncConnected);
+        }
+        self.publish(&mut liveness);
+        Some(states)
+    }
+
     /// Publishes the states that depend on the clock; returns at the end of the session.
     async fn watch_clock(&self) {
         while self.refresh() != SessionState::Expired {
-            let until_change = lock(&self.liveness).until_change(self.clock.monotonic());
+            let until_change = lock(&self.liveness).until_change(self.env.clock.monotonic());
             // At least the resolution of a timer.
-            self.clock.sleep(until_change.max(Duration::from_millis(1))).await;
+            self.env.clock.sleep(until_change.max(Duration::from_millis(1))).await;
         }
     }
 
@@ -210,20 +292,24 @@ impl Session {
         loop {
             let _ = connected.wait_for(|connected| *connected).await;
             let Some(client) = lock(&self.client).clone() else { return };
-            let sent = self.clock.monotonic();
-            if self.response(client.sync("/")).await.is_ok() {
-                lock(&self.liveness).confirm(sent, self.clock.monotonic());
+            let sent = self.env.clock.monotonic();
+            if self.response(&client, client.sync("/")).await.is_ok() {
+                lock(&self.liveness).confirm(sent, self.env.clock.monotonic());
                 self.refresh();
             }
             drop(client);
-            let next = (sent + self.timeout / HEARTBEATS).saturating_sub(self.clock.monotonic());
+            let next = (sent + self.timeout / HEARTBEATS).saturating_sub(self.env.clock.monotonic());
             tokio::select! {
-                () = self.clock.sleep(next) => {}
+                () = self.env.clock.sleep(next) => {}
                 // A new connection is used immediately, because the session may expire soon.
                 _ = connected.changed() => {}
             }
         }
     }
+}
+
+fn connection_lost() -> Error {
+    Error::Unavailable("the connection to ZooKeeper is lost (retry)".to_string())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

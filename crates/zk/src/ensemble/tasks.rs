@@ -6,25 +6,42 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 
 use base::env::{Env, TaskClass};
 use spawns_core::{Spawn, Task};
+use tokio::sync::watch;
+use zookeeper_client::{Client, Error};
 
-struct ServiceThreads(Env);
+use super::connection::{self, Connection, End};
+
+struct ServiceThreads {
+    env: Env,
+    end: End,
+}
 
 impl Spawn for ServiceThreads {
     fn spawn(&self, task: Task) {
-        self.0.spawn(TaskClass::Service, Box::into_pin(task.future));
+        let task = connection::serve(Box::into_pin(task.future), Arc::clone(&self.end));
+        self.env.spawn(TaskClass::Service, task);
     }
 }
 
-/// Waits for `future`. The tasks that it starts through the library run on the service threads.
-pub(super) async fn on_service_threads<T>(env: &Env, future: impl Future<Output = T>) -> T {
-    let spawner = ServiceThreads(env.clone());
-    let mut future = pin!(future);
-    poll_fn(|context| {
+/// Waits for a client. Its task runs on the service threads.
+///
+/// # Errors
+/// Those of `connecting`.
+pub(super) async fn connect(
+    env: &Env,
+    connecting: impl Future<Output = Result<Client, Error>>,
+) -> Result<Connection, Error> {
+    let end = Arc::new(watch::channel(None).0);
+    let spawner = ServiceThreads { env: env.clone(), end: Arc::clone(&end) };
+    let mut connecting = pin!(connecting);
+    let client = poll_fn(|context| {
         let _scope = spawns_core::enter(&spawner);
-        future.as_mut().poll(context)
+        connecting.as_mut().poll(context)
     })
-    .await
+    .await?;
+    Ok(Connection::new(client, end))
 }

@@ -102,17 +102,22 @@ impl Watches {
             outcome.send_replace(Arming::Failed(error));
             return;
         }
+        armed.take_changed();
         outcome.send_replace(Arming::Done);
         loop {
             tokio::select! {
                 biased;
                 () = self.session.expired() => break,
                 zxid = armed.fired() => {
-                    self.session.seen_zxid(zxid);
+                    if let Some(zxid) = zxid {
+                        self.session.seen_zxid(zxid);
+                    }
                     if !self.arm_again(&mut armed, &path).await {
                         break;
                     }
-                    changes.send_modify(|changes| *changes += 1);
+                    if armed.take_changed() || zxid.is_some() {
+                        changes.send_modify(|changes| *changes += 1);
+                    }
                 }
                 () = changes.closed() => {
                     if self.remove_unused(&path) {

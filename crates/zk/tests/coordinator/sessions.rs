@@ -271,6 +271,36 @@ async fn a_session_survives_reconnects_and_makes_no_change_late() {
     unchanged(&mut ephemeral, "a deletion").await;
 }
 
+/// The library alone tries again only after the timeout.
+#[tokio::test]
+async fn a_session_survives_an_outage_of_most_of_its_timeout() {
+    let Some(pair) = Pair::new(LONG).await else { return };
+    let mut ephemeral = pair.ephemeral("e").await;
+    changed(&mut ephemeral, "the creation").await;
+    pair.create("value").await;
+    pair.create("same").await;
+    let mut value = pair.tested.watch(&pair.path("value")).await.unwrap();
+    let mut same = pair.tested.watch(&pair.path("same")).await.unwrap();
+    let (id, mut session) = (pair.tested.session_id(), pair.tested.session());
+    for round in 0..2 {
+        pair.proxy.close();
+        state(&mut session, SessionState::Suspended).await;
+        pair.other.set(&pair.path("value"), "new".into(), None).await.unwrap();
+        tokio::time::sleep(LONG * 7 / 10).await;
+        pair.proxy.open();
+        state(&mut session, SessionState::Connected).await;
+        changed(&mut value, &format!("the value of round {round}")).await;
+        unchanged(&mut same, "no change").await;
+        let stat = pair.tested.exists(&pair.path("e")).await.unwrap().unwrap();
+        assert_eq!(stat.ephemeral_owner, id);
+        pair.other.set(&pair.path("same"), "new".into(), None).await.unwrap();
+        changed(&mut same, "a change with the new connection").await;
+    }
+    unchanged(&mut ephemeral, "a deletion").await;
+    pair.tested.close().await;
+    assert_eq!(pair.other.exists(&pair.path("e")).await, Ok(None), "the session was closed");
+}
+
 #[tokio::test]
 async fn changes_during_a_lost_connection_are_reported_after_it() {
     let Some(pair) = Pair::new(LONG).await else { return };

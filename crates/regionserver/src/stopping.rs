@@ -2,10 +2,14 @@
 //! even if the disk does not respond. Edits that cannot be flushed are in the log, and the next
 //! start replays them.
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use engine::Region;
+use engine::region::RegionState;
+use futures_util::stream::{self, StreamExt};
 use tracing::{info, warn};
 
 use crate::server::RegionServer;
@@ -19,6 +23,8 @@ const EARLY_FLUSH_LIMIT: Duration = Duration::from_secs(20);
 const RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// The pause between two checks whether regions are still being closed.
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
+/// Regions that are flushed or closed at the same time. A close mostly waits for the storage.
+const REGIONS_AT_ONCE: usize = 8;
 /// Maximum number of regions that the error of a stop names.
 const NAMED_MAX: usize = 3;
 
@@ -45,11 +51,15 @@ impl RegionServer {
     /// time. Ends at the first error, and after a limited time.
     pub async fn flush_while_serving(&self) {
         let flush = async {
-            for region in self.regions().all() {
-                if region.memstore_bytes() == 0 {
-                    continue;
-                }
-                if let Err(error) = region.flush().await {
+            let mut regions = self.regions().all();
+            regions.retain(|region| region.memstore_bytes() > 0);
+            let flushes = stream::iter(regions).map(|region| async move {
+                let flushed = region.flush().await;
+                (region, flushed)
+            });
+            let mut flushes = flushes.buffer_unordered(REGIONS_AT_ONCE);
+            while let Some((region, flushed)) = flushes.next().await {
+                if let Err(error) = flushed {
                     return info!(region = %region.name(), %error, "not flushed before the stop");
                 }
             }
@@ -65,8 +75,18 @@ impl RegionServer {
     /// # Errors
     /// Names regions that were closed without a flush, with the reasons. The log has their edits.
     pub async fn stop(&self) -> Result<(), String> {
+        self.stop_within(Duration::MAX).await
+    }
+
+    /// The same, but regions that are not closed after `limit` are abandoned. This is no error: in
+    /// a cluster, the next server of a region reads its edits from the log.
+    ///
+    /// # Errors
+    /// As [`RegionServer::stop`].
+    pub async fn stop_within(&self, limit: Duration) -> Result<(), String> {
         self.regions().begin_stop();
-        let deadline = self.env().clock.monotonic() + FLUSH_RETRY_LIMIT;
+        let now = self.env().clock.monotonic();
+        let (deadline, end) = (now + FLUSH_RETRY_LIMIT, now.saturating_add(limit));
         // A region whose close takes longer has its edits in the log.
         while self.regions().is_any_closing() && self.env().clock.monotonic() < deadline {
             self.env().clock.sleep(CLOSING_PAUSE).await;
@@ -74,22 +94,11 @@ impl RegionServer {
         let (meta, users): (Vec<_>, Vec<_>) =
             self.regions().all().into_iter().partition(|region| region.info().table.is_meta());
         let mut unflushed = Unflushed::default();
-        let mut unflushable = None;
-        for region in users.into_iter().chain(meta) {
-            self.regions().remove(region.encoded_name());
-            let closed = match &unflushable {
-                Some(why) => Err(String::clone(why)),
-                None => tokio::select! {
-                    biased;
-                    closed = self.close_until(&region, deadline) => closed,
-                    why = self.wait_until_unflushable() => {
-                        unflushable = Some(why.clone());
-                        Err(why)
-                    }
-                },
-            };
-            if let Err(why) = closed {
-                unflushed.add(&region, &why);
+        for regions in [users, meta] {
+            tokio::select! {
+                biased;
+                () = self.close_regions(&regions, deadline, &mut unflushed) => {}
+                () = self.wait_until(end) => self.abandon_open(&regions),
             }
         }
         for log in self.logs() {
@@ -104,6 +113,53 @@ impl RegionServer {
                 unflushed.named.join("; ")
             )),
         }
+    }
+
+    /// Closes regions, some at the same time. Retries a failed flush until `deadline`. If no flush
+    /// can succeed, closes them without one.
+    async fn close_regions(&self, regions: &[Arc<Region>], deadline: Duration, unflushed: &mut Unflushed) {
+        let closes = stream::iter(regions.to_vec()).map(|region| async move {
+            self.regions().remove(region.encoded_name());
+            let closed = self.close_until(&region, deadline).await;
+            (region, closed)
+        });
+        let mut closes = closes.buffer_unordered(REGIONS_AT_ONCE);
+        let mut unflushable = pin!(self.wait_until_unflushable());
+        let why = loop {
+            tokio::select! {
+                biased;
+                closed = closes.next() => match closed {
+                    Some((_, Ok(()))) => {}
+                    Some((region, Err(why))) => unflushed.add(&region, &why),
+                    None => return,
+                },
+                why = &mut unflushable => break why,
+            }
+        };
+        drop(closes);
+        for region in regions.iter().filter(|region| region.state() != RegionState::Closed) {
+            self.regions().remove(region.encoded_name());
+            unflushed.add(region, &why);
+        }
+    }
+
+    /// Stops serving the regions that are not closed.
+    fn abandon_open(&self, regions: &[Arc<Region>]) {
+        let mut abandoned = 0;
+        for region in regions.iter().filter(|region| region.state() != RegionState::Closed) {
+            self.regions().remove(region.encoded_name());
+            region.abandon();
+            abandoned += 1;
+        }
+        info!(regions = abandoned, "no time to close regions; the log has their edits");
+    }
+
+    /// Waits until `end` by the monotonic clock; for ever if that is too far.
+    async fn wait_until(&self, end: Duration) {
+        if end == Duration::MAX {
+            return pending().await;
+        }
+        self.env().clock.sleep(end.saturating_sub(self.env().clock.monotonic())).await;
     }
 
     /// Closes a region. Retries a failed flush until `deadline`, and makes at least one attempt.

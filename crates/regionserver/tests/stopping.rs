@@ -2,7 +2,7 @@
 
 use crate::world::{SECOND, World, run};
 use cell::region::RegionInfo;
-use fs::faulty::Operation;
+use fs::faulty::{Fault, Operation, Rule};
 use regionserver::Admin;
 use wire::service::AdminService;
 
@@ -45,5 +45,41 @@ fn a_region_that_the_stop_closes_is_not_opened_again() {
         stopped.unwrap();
         world.env.clock.sleep(60 * SECOND).await;
         assert!(world.server.regions().is_empty(), "a region that is open has edits that no file has");
+    });
+}
+
+#[test]
+fn regions_are_closed_at_the_same_time() {
+    run(async {
+        let world = World::begin().await;
+        let table = world.served().info().table.clone();
+        for id in 2..=6 {
+            world.open(&RegionInfo::new(table.clone(), "".into(), "".into(), id)).await;
+        }
+        // Each close creates a file.
+        world.delay(Operation::Create, SECOND);
+        let begun = tokio::time::Instant::now();
+        world.server.stop().await.unwrap();
+        assert!(begun.elapsed() < 4 * SECOND, "{:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn a_stop_with_a_limit_abandons_regions_that_are_not_closed() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        let region = world.served();
+        world.faulty.add(Rule::new(Fault::Hang).on(Operation::Create).at("data/default"));
+        let begun = tokio::time::Instant::now();
+        world.server.stop_within(10 * SECOND).await.unwrap();
+        assert!(begun.elapsed() < 11 * SECOND, "{:?}", begun.elapsed());
+        assert!(world.server.regions().is_empty());
+        assert_eq!(region.state(), engine::region::RegionState::Closed);
+        let dir = fs::FilePath::new(&format!("WALs/{}", world.server.name()));
+        let paths = wal::recovery::logs_in(&world.faulty, &dir).await.unwrap();
+        let index = wal::recovery::scan(&world.faulty, &paths).await.unwrap();
+        let entries: u64 = index.logs().iter().map(|log| log.highest.len() as u64).sum();
+        assert_eq!(entries, 1, "the region's edits are still in a log");
     });
 }

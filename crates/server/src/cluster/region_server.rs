@@ -1,6 +1,7 @@
 //! `grampus regionserver`: a region server of a cluster. See [`roles::region_server`].
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use console::{Identity, Peers};
 use os::service_manager;
@@ -23,6 +24,9 @@ use crate::settings::{Limits, region_server_options};
 use crate::signals::Stop;
 use crate::standalone::Process;
 use crate::watchdog::{Probe, Watchdog};
+
+/// Time for closing regions at a stop. Until then, they are open nowhere else.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Runs a region server until a stop is requested.
 ///
@@ -139,7 +143,7 @@ async fn serve(process: Process) -> Result<(), String> {
     service_manager::send_state(service_manager::STOPPING);
     print_line!("stopping ({reason}): flushing memstores");
     server.flush_while_serving().await;
-    let stopped = server.stop().await;
+    let stopped = server.stop_within(CLOSE_LIMIT).await;
     rpc.stop().await;
     // The master opens the regions elsewhere when the session ends.
     ensemble.close().await;

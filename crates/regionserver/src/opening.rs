@@ -3,7 +3,7 @@
 //! The master's call only registers the request. A separate task does the work and reports the
 //! outcome. It repeats the report until the master has recorded the outcome in `hbase:meta`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use base::env::TaskClass;
@@ -17,8 +17,13 @@ use crate::orders::Novelty;
 use crate::regions::OpeningStep;
 use crate::server::RegionServer;
 
-/// The pause before a failed report is repeated.
-const REPORT_PAUSE: Duration = Duration::from_millis(100);
+/// The first pause before a failed report is repeated. It doubles with each failure.
+const REPORT_PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause before a failed report is repeated. Each region has a report of its own, and a
+/// new master that loads `hbase:meta` rejects all of them.
+const REPORT_PAUSE_MAX: Duration = Duration::from_secs(2);
+/// Time between two log lines about failed reports, of all regions together.
+const REPORT_LOG_PERIOD: Duration = Duration::from_secs(60);
 
 /// The pause before an order checks again whether an earlier one for the same region is completed.
 const ORDER_PAUSE: Duration = Duration::from_millis(20);
@@ -223,6 +228,7 @@ impl RegionServer {
     /// the report is outdated, and that order gets an answer of its own.
     async fn report_transition(&self, info: &RegionInfo, outcome: &Outcome, id: i64) {
         let (code, encoded) = (outcome.code(), info.encoded_name());
+        let mut pause = REPORT_PAUSE_MIN;
         loop {
             let transition = proto::RegionStateTransition {
                 region_info: vec![info.into()],
@@ -242,8 +248,14 @@ impl RegionServer {
                     return;
                 }
                 Err(error) => {
-                    warn!(region = %encoded, ?code, %error, "cannot report region transition to master; retrying");
-                    self.env().clock.sleep(REPORT_PAUSE).await;
+                    if self.failed_reports().is_log_due(self.env().clock.monotonic()) {
+                        warn!(
+                            region = %encoded, ?code, %error,
+                            "cannot report region transitions to master; retrying"
+                        );
+                    }
+                    self.env().clock.sleep(jittered(pause, self.env().random.next_u64())).await;
+                    pause = REPORT_PAUSE_MAX.min(pause * 2);
                 }
             }
         }
@@ -259,5 +271,51 @@ impl RegionServer {
             self.close(&region).await;
             self.regions().end_closing(encoded);
         }
+    }
+}
+
+/// Limits the log lines about failed reports.
+#[derive(Default)]
+pub(crate) struct FailedReports {
+    /// When the last one was logged.
+    logged: Mutex<Option<Duration>>,
+}
+
+impl FailedReports {
+    /// Whether a failure at `now` is logged.
+    fn is_log_due(&self, now: Duration) -> bool {
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = logged.is_none_or(|logged| now >= logged + REPORT_LOG_PERIOD);
+        if is_due {
+            *logged = Some(now);
+        }
+        is_due
+    }
+}
+
+/// Between half of `pause` and all of it, so that the reports of many regions are spread.
+fn jittered(pause: Duration, random: u64) -> Duration {
+    let half = pause / 2;
+    half + half * (random % 1001) as u32 / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_are_spread_over_half_of_their_length() {
+        let pause = Duration::from_secs(2);
+        assert_eq!(jittered(pause, 0), pause / 2);
+        assert_eq!(jittered(pause, 1000), pause);
+        assert!((0..5000).all(|random| (pause / 2..=pause).contains(&jittered(pause, random))));
+    }
+
+    #[test]
+    fn failed_reports_of_all_regions_are_logged_once_a_minute() {
+        let failed = FailedReports::default();
+        let seconds = [100, 100, 159, 160, 161, 300];
+        let logged = seconds.map(|second| failed.is_log_due(Duration::from_secs(second)));
+        assert_eq!(logged, [true, false, false, true, false, true]);
     }
 }

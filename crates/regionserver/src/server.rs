@@ -40,6 +40,7 @@ use crate::load::{megabytes, region_load};
 use crate::locality::{self, Localities};
 use crate::memory::{MOVE_PERIOD, MemoryMover, SharedMemory};
 use crate::open_scanner::OpenScanner;
+use crate::opening::FailedReports;
 use crate::orders::Orders;
 use crate::pauses::{self, PauseInstruments};
 use crate::quotas::{Operation, PlannedWork, QuotaOptions, RpcQuotas};
@@ -239,6 +240,7 @@ pub struct RegionServer {
     master: OnceLock<Arc<dyn RegionServerStatusService>>,
     on_stop: Arc<dyn Fn(&str) + Send + Sync>,
     fatal_errors: FatalErrors,
+    failed_reports: FailedReports,
 }
 
 impl RegionServer {
@@ -372,6 +374,7 @@ impl RegionServer {
             master: OnceLock::new(),
             on_stop,
             fatal_errors,
+            failed_reports: FailedReports::default(),
         }))
     }
 
@@ -629,6 +632,11 @@ impl RegionServer {
     /// The orders of the master to open and close regions.
     pub(crate) fn orders(&self) -> &Orders {
         &self.orders
+    }
+
+    /// The reports about opened and closed regions that failed.
+    pub(crate) fn failed_reports(&self) -> &FailedReports {
+        &self.failed_reports
     }
 
     /// Until when the server may answer clients.

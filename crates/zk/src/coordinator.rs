@@ -206,6 +206,10 @@ pub enum Error {
     /// The session expired. Open a new session.
     #[error("the session with the coordination service expired")]
     SessionExpired,
+    /// The coordination service refuses the operation permanently, for example for lack of
+    /// permission: an operator must change that.
+    #[error("coordination refused: {0}")]
+    Refused(String),
     /// The coordination service is unreachable, or sent an unexpected response: retry later.
     #[error("coordination failed: {0}")]
     Unavailable(String),

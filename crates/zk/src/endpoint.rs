@@ -460,7 +460,7 @@ fn code_of(error: Error) -> i32 {
         Error::NoNode { .. } => code::NO_NODE,
         Error::BadPath { .. } => code::BAD_ARGUMENTS,
         Error::NodeExists { .. } | Error::BadVersion { .. } | Error::NotEmpty { .. } => code::NO_AUTH,
-        error @ (Error::SessionExpired | Error::Unavailable(_)) => {
+        error @ (Error::SessionExpired | Error::Refused(_) | Error::Unavailable(_)) => {
             warn!(%error, "cannot read znodes for a ZooKeeper client");
             code::SYSTEM_ERROR
         }

@@ -26,6 +26,13 @@ pub(super) fn ends_session(error: &ClientError) -> bool {
     matches!(error, ClientError::SessionExpired | ClientError::AuthFailed | ClientError::ClientClosed)
 }
 
+/// Whether every repetition has the same error, until an operator changes permissions, quotas or
+/// servers.
+fn is_permanent(error: &ClientError) -> bool {
+    use ClientError::{InvalidAcl, NoAuth, QuotaExceeded, Unimplemented};
+    matches!(error, InvalidAcl | NoAuth | QuotaExceeded | Unimplemented)
+}
+
 /// The error of an action ("read", "create") at `path`.
 pub(super) fn error(action: &str, path: &str, error: ClientError) -> Error {
     match error {
@@ -39,6 +46,25 @@ pub(super) fn error(action: &str, path: &str, error: ClientError) -> Error {
             let outcome = if action == "read" { "retry" } else { "it may have succeeded; check and retry" };
             Error::Unavailable(format!("cannot {action} znode {path}: the connection was lost ({outcome})"))
         }
+        error if is_permanent(&error) => Error::Refused(format!("cannot {action} znode {path}: {error}")),
         error => Error::Unavailable(format!("cannot {action} znode {path}: {error} (retry)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_transient_errors_are_worth_a_retry() {
+        use ClientError::*;
+        for permanent in [NoAuth, InvalidAcl, QuotaExceeded, Unimplemented] {
+            let refused = error("create", "/a/b", permanent);
+            assert!(matches!(&refused, Error::Refused(what) if what.contains("/a/b")), "{refused}");
+        }
+        for transient in [ConnectionLoss, Throttled, Timeout, SessionMoved] {
+            let unavailable = error("create", "/a/b", transient);
+            assert!(matches!(unavailable, Error::Unavailable(_)), "{unavailable}");
+        }
     }
 }

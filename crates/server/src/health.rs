@@ -85,7 +85,8 @@ async fn live_servers(env: &Env, config: &Config) -> Result<Vec<proto::LiveServe
 /// Like [`live_servers`], for the masters and region servers of a cluster, found as clients find
 /// them.
 async fn live_servers_of_cluster(env: &Env, config: &Config) -> Result<Vec<proto::LiveServerInfo>, String> {
-    let registry = Registry::zookeeper(&session::quorum(config), &config.zookeeper_parent);
+    let (servers, root) = session::servers_and_root(config);
+    let registry = Registry::zookeeper(&servers, &format!("{root}{}", config.zookeeper_parent));
     let options = ClientOptions { retries_max: 0, ..ClientOptions::default() };
     let client = Client::new(env.clone(), registry, options);
     let status: proto::GetClusterStatusResponse = client

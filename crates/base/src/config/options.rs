@@ -103,8 +103,9 @@ options! {
         /// descriptors may be in use.
         zookeeper_connections_max: Option<u32> = "grampus.zookeeper.connections.max", "auto", count_or_auto;
         /// The ZooKeeper servers of a cluster: `host` or `host:port`, separated by commas. The
-        /// default port is `hbase.zookeeper.property.clientPort`. Only `grampus master` and
-        /// `grampus regionserver` connect to them.
+        /// default port is `hbase.zookeeper.property.clientPort`. An IPv6 address is in brackets.
+        /// The path of a znode, below which the cluster's znodes are, may follow the last server.
+        /// Only `grampus master` and `grampus regionserver` connect to them.
         zookeeper_quorum: String = "hbase.zookeeper.quorum", "127.0.0.1", text;
         /// Time in milliseconds after which ZooKeeper declares a silent process of the cluster
         /// dead.

@@ -13,6 +13,9 @@ use tokio::net::{TcpListener, TcpStream};
 /// Idle time after which the kernel probes a peer. This is also shorter than the time after which
 /// firewalls forget an idle connection.
 const PROBE_AFTER: Duration = Duration::from_secs(20);
+/// The same for a client that has connected. Until a client that vanished is detected, its
+/// connection counts against the maximum. The kernel's default is two hours.
+const PROBE_CLIENT_AFTER: Duration = Duration::from_secs(60);
 /// Time between two probes.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 /// Time after which a connection breaks if the peer acknowledges neither bytes nor probes. The
@@ -49,11 +52,17 @@ async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     };
     stream.set_nodelay(true)?;
     // The kernel detects a server that vanished, and a connection that a firewall dropped.
-    sockopt::set_socket_keepalive(&stream, true)?;
-    sockopt::set_tcp_keepidle(&stream, PROBE_AFTER)?;
-    sockopt::set_tcp_keepintvl(&stream, PROBE_EVERY)?;
+    probe(&stream, PROBE_AFTER)?;
     sockopt::set_tcp_user_timeout(&stream, UNACKNOWLEDGED_MAX.as_millis() as u32)?;
     Ok(stream)
+}
+
+/// Lets the kernel probe an idle peer (TCP keepalive).
+fn probe(stream: &TcpStream, after: Duration) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, after)?;
+    sockopt::set_tcp_keepintvl(stream, PROBE_EVERY)?;
+    Ok(())
 }
 
 /// Connects to this machine. A static binary without `/etc/hosts` cannot resolve `localhost`, which
@@ -90,11 +99,15 @@ impl Listener for TcpAcceptor {
     }
 }
 
+/// The kernel detects a client that vanished without closing.
+fn prepare_accepted(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    probe(stream, PROBE_CLIENT_AFTER)
+}
+
 /// Detaches the socket from the acceptor's runtime; the runtime that opens it registers it.
 fn incoming(stream: TcpStream, peer: SocketAddr, listening: SocketAddr) -> io::Result<Incoming> {
-    stream.set_nodelay(true)?;
-    // TCP keepalive: the kernel eventually detects a client that vanished without closing.
-    sockopt::set_socket_keepalive(&stream, true)?;
+    prepare_accepted(&stream)?;
     let local = stream.local_addr().unwrap_or(listening);
     let plain = stream.into_std()?;
     let open = Box::new(move || Ok(Box::new(TcpStream::from_std(plain)?) as Box<dyn Stream>));
@@ -132,5 +145,16 @@ mod tests {
         assert!(sockopt::socket_keepalive(&stream).unwrap());
         assert_eq!(sockopt::tcp_keepidle(&stream).unwrap(), PROBE_AFTER);
         assert_eq!(sockopt::tcp_user_timeout(&stream).unwrap(), 50_000);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_vanished_is_detected_within_minutes() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let _client = connect("localhost", listener.local_addr().unwrap().port()).await.unwrap();
+        let (accepted, _) = listener.accept().await.unwrap();
+        prepare_accepted(&accepted).unwrap();
+        assert!(sockopt::socket_keepalive(&accepted).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), PROBE_CLIENT_AFTER);
+        assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap(), PROBE_EVERY);
     }
 }

@@ -342,6 +342,18 @@ async fn requests_beyond_the_budget_are_told_to_retry() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_bytes_of_an_incomplete_frame_are_counted() {
+    let harness = harness().await;
+    let mut raw = harness.open().await;
+    let frame = request(1, "Echo", b"", &[7; 60_000]);
+    raw.send(&frame[..50_000]).await;
+    eventually(&harness.env, || harness.server.queued_bytes() >= 50_000).await;
+    raw.send(&frame[50_000..]).await;
+    assert_eq!(raw.response().await.outcome.unwrap().1.len(), 60_000);
+    assert_eq!(harness.server.queued_bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn frames_that_only_claim_to_be_large_cost_nothing() {
     let harness = harness().await;
     let mut raws = Vec::new();

@@ -2,8 +2,8 @@
 //!
 //! One read takes all bytes that the socket has (up to [`READ_LEN`]) into a stack buffer, so that a
 //! connection without a partial frame holds no memory. Frames are slices of the bytes of their
-//! read. A frame that is larger than a read is admitted as its bytes arrive: the length that it
-//! claims costs nothing. If a frame is not admitted, its bytes are skipped as they arrive, and its
+//! read. A frame that arrives in parts is admitted as its bytes arrive: the length that it claims
+//! costs nothing. If a frame is not admitted, its bytes are skipped as they arrive, and its
 //! call fails. This needs only the frame's header.
 
 use std::io;
@@ -22,6 +22,9 @@ use base::budget::{Budget, BudgetShare};
 
 /// Maximum size in bytes of one read; the buffer is on the stack.
 const READ_LEN: usize = 64 * 1024;
+/// Size in bytes from which an incomplete frame is admitted. Smaller ones cost nothing, because a
+/// connection reserves in steps that are much larger.
+const FREE_PARTIAL_LEN: usize = 8 * 1024;
 /// Estimated memory of a call in addition to its frame: its task, its buffers, its queue entries.
 const CALL_COST: usize = 1024;
 
@@ -118,17 +121,18 @@ impl Inbox {
         InboxEvent::Request { request: frame::parse_request(&frame), cost }
     }
 
-    /// Handles an incomplete frame. If it is longer than one read, its bytes are admitted before
-    /// memory is reserved for them.
+    /// Handles an incomplete frame. Its bytes are admitted. If it is longer than one read, the next
+    /// bytes are admitted before memory is reserved for them.
     fn next_partial(&mut self, total: usize) -> InboxEvent {
-        if self.bytes.len() < READ_LEN {
+        let len = self.bytes.len();
+        if len < FREE_PARTIAL_LEN {
             return InboxEvent::NeedBytes;
         }
-        let capacity = total.min(self.bytes.len() * 2);
+        let capacity = if len < READ_LEN { len } else { total.min(len * 2) };
         if !self.admit(capacity + CALL_COST) {
             return self.refuse_and_skip(total);
         }
-        self.bytes.reserve(capacity - self.bytes.len());
+        self.bytes.reserve(capacity - len);
         InboxEvent::NeedBytes
     }
 

@@ -20,7 +20,7 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::{BlockLoader, DamagedFile};
 use fs::{FilePath, FileSystem, SyncLevel};
 use layout::RootDir;
-use proto::exception::{Answer, class};
+use proto::exception::{Answer, JavaException, class};
 use ssdcache::SsdCache;
 use tiers::{TierStatus, TieredFs};
 use tracing::{error, info, warn};
@@ -55,6 +55,8 @@ use crate::volumes;
 
 /// The pause between reports to the master (`hbase.regionserver.msginterval`).
 const REPORT_PERIOD: Duration = Duration::from_secs(3);
+/// If the registration with the master takes longer, the time in it may be out of date.
+const PROMPT_REGISTRATION_MAX: Duration = Duration::from_secs(5);
 /// The pause between checks of leases and logs.
 const CHORE_PERIOD: Duration = Duration::from_secs(1);
 /// [`record_age`](wal::LogOptions::record_age) of the logs on a file system that other machines
@@ -950,17 +952,44 @@ impl RegionServer {
 /// # Errors
 /// The master's error.
 pub async fn register(env: &Env, master: &dyn RegionServerStatusService, name: &ServerName) -> Answer<()> {
-    let request = proto::RegionServerStartupRequest {
-        port: u32::from(name.port),
-        server_start_code: name.start_code,
-        server_current_time: env.clock.now_ms(),
-        use_this_hostname_instead: Some(name.host.clone()),
-    };
-    master.region_server_startup(request).await.map(|_| ())
+    loop {
+        let begun = env.clock.monotonic();
+        let request = proto::RegionServerStartupRequest {
+            port: u32::from(name.port),
+            server_start_code: name.start_code,
+            server_current_time: env.clock.now_ms(),
+            use_this_hostname_instead: Some(name.host.clone()),
+        };
+        let Err(error) = master.region_server_startup(request).await else { return Ok(()) };
+        if !is_maybe_late(&error, env.clock.monotonic().saturating_sub(begun)) {
+            return Err(error);
+        }
+        warn!(%error, "the registration took long; repeating it with the current time");
+    }
+}
+
+/// Whether the master may have compared its clock with an old time, because the request waited for
+/// a master or a connection.
+fn is_maybe_late(error: &JavaException, took: Duration) -> bool {
+    error.is(class::CLOCK_OUT_OF_SYNC) && took > PROMPT_REGISTRATION_MAX
 }
 
 /// Logs the failure to read a table descriptor, and converts the error.
 fn log_descriptor_error(error: layout::Error) -> engine::Error {
     error!(%error, "cannot read table descriptor");
     engine::Error::bad_request(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_prompt_registration_shows_that_the_clock_is_wrong() {
+        let skew = JavaException::new(class::CLOCK_OUT_OF_SYNC, "31000 ms");
+        assert!(!is_maybe_late(&skew, Duration::from_secs(5)));
+        assert!(is_maybe_late(&skew, Duration::from_secs(6)));
+        let dead = JavaException::new(class::YOU_ARE_DEAD, "dead");
+        assert!(!is_maybe_late(&dead, Duration::from_secs(6)));
+    }
 }

@@ -26,11 +26,15 @@ struct State {
     // Those of the decommissioned servers whose regions move to other servers.
     offloading: BTreeSet<ServerName>,
     is_shutting_down: bool,
+    // Requests that servers have reported that do not live any more.
+    ended_requests: u64,
 }
 
 #[derive(Default)]
 struct LiveServer {
     load: proto::ServerLoad,
+    // The highest total that it has reported.
+    requests: u64,
     contact: Contact,
     // Number of its LateOrders.
     late_orders: usize,
@@ -64,7 +68,9 @@ impl Servers {
         if state.dead.contains(&server) {
             return false;
         }
-        state.live.entry(server).or_default().load = load;
+        let live = state.live.entry(server).or_default();
+        live.requests = live.requests.max(load.total_number_of_requests());
+        live.load = load;
         drop(state);
         self.changed.notify_waiters();
         true
@@ -74,7 +80,9 @@ impl Servers {
     pub fn remove(&self, server: &ServerName) -> bool {
         let mut state = self.lock();
         state.dead.insert(server.clone());
-        let was_live = state.live.remove(server).is_some();
+        let ended = state.live.remove(server);
+        let was_live = ended.is_some();
+        state.ended_requests += ended.map_or(0, |live| live.requests);
         debug_assert!(!state.live.contains_key(server), "a server is live or dead");
         drop(state);
         // The first call to it is no longer awaited.
@@ -224,6 +232,13 @@ impl Servers {
         })
     }
 
+    /// Rows read plus mutations of the live servers, and of those that ended since this master
+    /// became active. The total only grows.
+    pub fn total_requests(&self) -> u64 {
+        let state = self.lock();
+        state.ended_requests + state.live.values().map(|live| live.requests).sum::<u64>()
+    }
+
     /// The number of live servers.
     pub fn count(&self) -> usize {
         self.lock().live.len()
@@ -317,6 +332,24 @@ mod tests {
         assert_eq!((servers.count(), servers.dead()), (0, vec![server(1, 5)]));
         assert!(servers.report(server(1, 6), proto::ServerLoad::default()));
         assert_eq!(servers.dead(), [], "replaced");
+    }
+
+    #[test]
+    fn the_total_of_requests_never_falls() {
+        let servers = Servers::default();
+        let load = |requests| proto::ServerLoad {
+            total_number_of_requests: Some(requests),
+            ..proto::ServerLoad::default()
+        };
+        servers.report(server(1, 5), load(100));
+        servers.report(server(2, 5), load(10));
+        assert_eq!(servers.total_requests(), 110);
+        servers.report(server(1, 5), proto::ServerLoad::default());
+        assert_eq!(servers.total_requests(), 110, "it registered again");
+        servers.report(server(1, 5), load(120));
+        servers.remove(&server(1, 5));
+        servers.report(server(1, 6), load(1));
+        assert_eq!(servers.total_requests(), 131, "a new process at the address counts from 0");
     }
 
     #[test]

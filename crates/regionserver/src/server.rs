@@ -673,8 +673,6 @@ impl RegionServer {
     pub fn server_load(&self) -> proto::ServerLoad {
         let regions = self.regions.all();
         let loads: Vec<_> = regions.iter().map(|region| self.load_of(region)).collect();
-        let requests =
-            loads.iter().map(|load| load.read_requests_count() + load.write_requests_count()).sum();
         let instruments = &self.services.instruments;
         instruments.update_meters();
         let (now, server) = (self.env().clock.monotonic(), instruments.server());
@@ -686,6 +684,8 @@ impl RegionServer {
         warnings.extend(self.dead_servers.warnings());
         warnings
             .extend(self.damaged_files().iter().map(|file| format!("Corrupt store file: {}.", file.path)));
+        // Also of regions that are not open any more: the total only grows, as in HBase.
+        let requests = server.read_rows.count() + server.written_rows.count();
         let rates = [&server.read_rows, &server.written_rows].map(|meter| meter.rates(now).one_minute);
         proto::ServerLoad {
             number_of_requests: Some(rates.iter().sum::<f64>() as u64),

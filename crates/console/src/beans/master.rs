@@ -59,7 +59,8 @@ base::current_values! {
         draining_servers: Gauge<u64> = "numDrainingRegionServers",
         /// Average number of regions per region server.
         average_load: Gauge<f64> = "averageLoad",
-        /// Rows read plus mutations, over all open regions.
+        /// Rows read plus mutations, over all region servers, also those that ended since this
+        /// master became active.
         requests: Counted = "clusterRequests",
     }
 }
@@ -148,7 +149,6 @@ fn master_identity(server: &ServerName, identity: &Identity, is_active: bool) ->
 fn master_metrics(master: &Master) -> MasterMetrics {
     let servers = master.context().servers.live();
     let regions: usize = servers.iter().map(|(_, load)| load.region_loads.len()).sum();
-    let loads = servers.iter().flat_map(|(_, load)| &load.region_loads);
     MasterMetrics {
         active_time: master.active_since_ms().into(),
         initialized_time: master.initialized_ms().into(),
@@ -156,10 +156,7 @@ fn master_metrics(master: &Master) -> MasterMetrics {
         dead_servers: master.context().servers.dead().len().into(),
         draining_servers: master.context().servers.decommissioned().len().into(),
         average_load: (regions as f64 / servers.len().max(1) as f64).into(),
-        requests: loads
-            .map(|load| load.read_requests_count() + load.write_requests_count())
-            .sum::<u64>()
-            .into(),
+        requests: master.context().servers.total_requests().into(),
     }
 }
 

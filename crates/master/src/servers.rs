@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use cell::region::ServerName;
 use tokio::sync::Notify;
@@ -33,6 +34,8 @@ struct State {
 #[derive(Default)]
 struct LiveServer {
     load: proto::ServerLoad,
+    // When the load was received, by the master's monotonic clock. `None`: not yet.
+    received: Option<Duration>,
     // The highest total that it has reported.
     requests: u64,
     contact: Contact,
@@ -61,8 +64,23 @@ enum Contact {
 }
 
 impl Servers {
-    /// Records that a server has registered or reported its load. Returns false, and changes
-    /// nothing, if the server counts as dead.
+    /// Records a load that was received at `now`, a time of the monotonic clock. The clock of the
+    /// server may differ. Returns false, and changes nothing, if the server counts as dead.
+    pub fn receive(&self, server: ServerName, load: proto::ServerLoad, now: Duration) -> bool {
+        let is_recorded = self.report(server.clone(), load);
+        if let Some(live) = self.lock().live.get_mut(&server) {
+            live.received = Some(now);
+        }
+        is_recorded
+    }
+
+    /// When the load of a live server was received last, by the monotonic clock.
+    pub fn received(&self, server: &ServerName) -> Option<Duration> {
+        self.lock().live.get(server).and_then(|live| live.received)
+    }
+
+    /// Records that a server has registered, with a first load. Returns false, and changes nothing,
+    /// if the server counts as dead.
     pub fn report(&self, server: ServerName, load: proto::ServerLoad) -> bool {
         let mut state = self.lock();
         if state.dead.contains(&server) {
@@ -220,14 +238,13 @@ impl Servers {
         state.dead.iter().filter(is_listed).cloned().collect()
     }
 
-    /// Numbers of rows read and of mutations in all open regions, and the time of the last report
-    /// in milliseconds since the Unix epoch.
-    pub fn requests(&self) -> (u64, u64, u64) {
+    /// Numbers of rows read and of mutations in all open regions, and when the last report was
+    /// received, by the monotonic clock.
+    pub fn requests(&self) -> (u64, u64, Option<Duration>) {
         let state = self.lock();
-        let loads = || state.live.values().map(|live| &live.load);
-        let reported_ms = loads().map(proto::ServerLoad::report_end_time).max().unwrap_or(0);
-        let regions = loads().flat_map(|load| &load.region_loads);
-        regions.fold((0, 0, reported_ms), |(reads, writes, at), region| {
+        let received = state.live.values().filter_map(|live| live.received).max();
+        let regions = state.live.values().flat_map(|live| &live.load.region_loads);
+        regions.fold((0, 0, received), |(reads, writes, at), region| {
             (reads + region.read_requests_count(), writes + region.write_requests_count(), at)
         })
     }
@@ -332,6 +349,23 @@ mod tests {
         assert_eq!((servers.count(), servers.dead()), (0, vec![server(1, 5)]));
         assert!(servers.report(server(1, 6), proto::ServerLoad::default()));
         assert_eq!(servers.dead(), [], "replaced");
+    }
+
+    #[test]
+    fn reports_have_the_time_at_which_they_were_received() {
+        let servers = Servers::default();
+        // By the clock of the server, which is wrong.
+        let load = proto::ServerLoad { report_end_time: Some(u64::MAX), ..proto::ServerLoad::default() };
+        servers.report(server(1, 5), proto::ServerLoad::default());
+        assert_eq!((servers.requests(), servers.received(&server(1, 5))), ((0, 0, None), None));
+        for (port, second) in [(1, 7), (2, 9), (1, 8)] {
+            assert!(servers.receive(server(port, 5), load.clone(), Duration::from_secs(second)));
+        }
+        assert_eq!(servers.received(&server(1, 5)), Some(Duration::from_secs(8)));
+        assert_eq!(servers.requests(), (0, 0, Some(Duration::from_secs(9))));
+        servers.remove(&server(2, 5));
+        assert!(!servers.receive(server(2, 5), load, Duration::from_secs(10)));
+        assert_eq!(servers.received(&server(2, 5)), None);
     }
 
     #[test]

@@ -91,18 +91,23 @@ pub(crate) fn start_sampling(
 /// samples come at different times.
 #[derive(Default)]
 struct ReportedRates {
-    reported_ms: u64,
+    reported: Option<Duration>,
     reads: Rate,
     writes: Rate,
     last: (Option<f64>, Option<f64>),
 }
 
 impl ReportedRates {
-    /// Reads and writes per second; the arguments are the counts at the last report, and its time.
-    fn update(&mut self, (reads, writes, reported_ms): (u64, u64, u64)) -> (Option<f64>, Option<f64>) {
-        if reported_ms > self.reported_ms {
-            self.reported_ms = reported_ms;
-            let at = Moment { wall_ms: reported_ms, monotonic: Duration::from_millis(reported_ms) };
+    /// Reads and writes per second; the arguments are the counts at the last report, and when it
+    /// was received, by the monotonic clock.
+    fn update(
+        &mut self,
+        (reads, writes, reported): (u64, u64, Option<Duration>),
+    ) -> (Option<f64>, Option<f64>) {
+        if let Some(monotonic) = reported.filter(|_| reported > self.reported) {
+            self.reported = reported;
+            // Rates depend only on the monotonic clock.
+            let at = Moment { wall_ms: 0, monotonic };
             self.last = (self.reads.at(at, reads), self.writes.at(at, writes));
         }
         self.last
@@ -120,9 +125,11 @@ mod tests {
     #[test]
     fn rates_are_computed_from_report_to_report() {
         let mut requests = ReportedRates::default();
-        assert_eq!(requests.update((100, 10, 50_000)), (None, None));
-        assert_eq!(requests.update((400, 40, 53_000)), (Some(100.0), Some(10.0)));
-        assert_eq!(requests.update((400, 40, 53_000)), (Some(100.0), Some(10.0)), "until the next report");
-        assert_eq!(requests.update((10, 70, 56_000)), (None, Some(10.0)), "a region with many was closed");
+        let at = |second| Some(Duration::from_secs(second));
+        assert_eq!(requests.update((0, 0, None)), (None, None), "no report yet");
+        assert_eq!(requests.update((100, 10, at(50))), (None, None));
+        assert_eq!(requests.update((400, 40, at(53))), (Some(100.0), Some(10.0)));
+        assert_eq!(requests.update((400, 40, at(53))), (Some(100.0), Some(10.0)), "until the next report");
+        assert_eq!(requests.update((10, 70, at(56))), (None, Some(10.0)), "a region with many was closed");
     }
 }

@@ -50,7 +50,7 @@ pub(super) async fn report(
     }
     let load = request.load.unwrap_or_default();
     let flushed = master.context().assignment.flushed_regions(&server, &load);
-    if !servers.report(server.clone(), load) {
+    if !servers.receive(server.clone(), load, master.context().env.clock.monotonic()) {
         return Err(crash::dead(&server));
     }
     master.context().recoveries.record_flushed(&flushed).await?;

@@ -106,6 +106,7 @@ impl MasterPages {
         columns.push(Column::number("Local").titled("Share of the files' bytes on the server's host"));
         columns.extend(["Up", "Reported"].map(Column::number));
         let now_ms = self.context.now_ms();
+        let now = self.master.context().env.clock.monotonic();
         let decommissioned = self.master.context().servers.decommissioned();
         let rows = cluster.servers.iter().map(|(server, load)| {
             let mark = if decommissioned.contains(server) { " (decommissioned)" } else { "" };
@@ -130,7 +131,12 @@ impl MasterPages {
                 mebibytes(sums.file_mib, load.region_loads.len() as u64),
                 local_share(load),
                 Value::duration(now_ms.saturating_sub(server.start_code)),
-                Value::ago(load.report_end_time(), now_ms),
+                match self.master.context().servers.received(server) {
+                    Some(at) => {
+                        Value::ago(now_ms.saturating_sub(now.saturating_sub(at).as_millis() as u64), now_ms)
+                    }
+                    None => Value::none(),
+                },
             ]
         });
         let mut table = Table::new("Region servers", columns).with_rows(rows);

@@ -1159,6 +1159,8 @@ pub struct ServerLoad {
     pub grampus_failures: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(message, repeated, tag = "1002")]
     pub grampus_volumes: ::prost::alloc::vec::Vec<GrampusVolume>,
+    #[prost(string, optional, tag = "1003")]
+    pub grampus_version: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Nested message and enum types in `ServerLoad`.
 pub mod server_load {

@@ -700,6 +700,7 @@ impl RegionServer {
             grampus_warnings: warnings,
             grampus_failures: failures,
             grampus_volumes: tiers.iter().flat_map(volumes::to_proto).collect(),
+            grampus_version: Some(env!("CARGO_PKG_VERSION").into()),
             ..proto::ServerLoad::default()
         }
     }

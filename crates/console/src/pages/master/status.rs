@@ -121,8 +121,7 @@ impl MasterPages {
                     Some(pages) => name.linked(pages + "/"),
                     None => name,
                 },
-                // All servers are started from the same build.
-                Value::text(env!("CARGO_PKG_VERSION")),
+                version(load),
                 Value::count(load.region_loads.len() as u64),
                 Value::count(sums.reads),
                 Value::count(sums.writes),
@@ -259,6 +258,14 @@ fn plots(window: &Window) -> Plots {
     Plots { heading: "History".into(), note: note(window), span: span(window), plots }
 }
 
+/// The version that a server reported; servers are not all updated at the same time.
+fn version(load: &proto::ServerLoad) -> Value {
+    match &load.grampus_version {
+        Some(version) => Value::text(version.as_str()),
+        None => Value::none(),
+    }
+}
+
 /// The share of the bytes of a server's regions that is on its host; no value if the storage
 /// belongs to no host, or there are no files.
 fn local_share(load: &proto::ServerLoad) -> Value {
@@ -269,5 +276,20 @@ fn local_share(load: &proto::ServerLoad) -> Value {
             let local = sum(proto::RegionLoad::blocks_local_weight);
             Value::quantity(100.0 * local as f64 / total as f64, Unit::Percent)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_that_of_the_server() {
+        let load = |version: Option<&str>| proto::ServerLoad {
+            grampus_version: version.map(str::to_string),
+            ..proto::ServerLoad::default()
+        };
+        assert_eq!(version(&load(Some("0.0.1"))).as_text(), "0.0.1");
+        assert_eq!(version(&load(None)).as_text(), Value::none().as_text());
     }
 }

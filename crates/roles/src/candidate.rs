@@ -122,8 +122,9 @@ impl Candidate {
         info!(%name, "this master is active");
         let (election, end_process) = (self.election.clone(), end_process.clone());
         env.spawn(TaskClass::Service, async move {
-            election.lost().await;
-            end_process("this master is no longer active");
+            if let Some(cause) = election.lost().await {
+                end_process(&format!("this master is no longer active: {cause}"));
+            }
         });
         Ok(elected)
     }
@@ -335,12 +336,14 @@ fn follow_region_servers(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use base::testing::env;
     use fs::memory::MemoryFs;
     use fs::{FilePath, FileSystem};
     use layout::RootDir;
+    use zk::{Coordinator, MemoryCoordinator, Names};
 
     use super::*;
 
@@ -364,6 +367,56 @@ mod tests {
             Box::pin(std::future::ready(result.clone()))
         });
         (replay, calls)
+    }
+
+    /// A master of a cluster with one session, and the reasons for which its process had to end.
+    struct Alone {
+        candidate: Candidate,
+        session: Arc<MemoryCoordinator>,
+        ends: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Alone {
+        async fn new() -> Alone {
+            let env = env(1);
+            let session = MemoryCoordinator::new(&env);
+            let ends: Arc<Mutex<Vec<String>>> = Arc::default();
+            let recorded = ends.clone();
+            let member = Member {
+                fs: Arc::new(MemoryFs::new()),
+                root: RootDir::new(FilePath::root()),
+                coordinator: session.clone(),
+                names: Names::default(),
+                name: server(1),
+                info_port: 0,
+                end_process: Arc::new(move |why: &str| recorded.lock().unwrap().push(why.to_string())),
+                env,
+            };
+            Alone { candidate: Candidate::new(member).await.unwrap(), session, ends }
+        }
+
+        /// The reasons, when no task can run any more.
+        async fn ends(&self) -> Vec<String> {
+            self.candidate.member.env.clock.sleep(RETRY_PAUSE).await;
+            self.ends.lock().unwrap().clone()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_master_that_resigns_deletes_its_znode_and_does_not_end_its_process() {
+        let alone = Alone::new().await;
+        assert_eq!(alone.candidate.win().await, Ok(Elected::Active));
+        alone.candidate.resign().await;
+        assert_eq!(alone.session.exists(&Names::default().master()).await, Ok(None));
+        assert_eq!(alone.ends().await, Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_master_without_its_znode_ends_its_process() {
+        let alone = Alone::new().await;
+        assert_eq!(alone.candidate.win().await, Ok(Elected::Active));
+        alone.session.delete(&Names::default().master(), None).await.unwrap();
+        assert_eq!(alone.ends().await, ["this master is no longer active: its znode is deleted"]);
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,7 +42,9 @@ pub struct Member {
 pub fn end_with_session(env: &Env, coordinator: &dyn Coordinator, end_process: EndProcess) {
     let mut session = coordinator.session();
     env.spawn(TaskClass::Service, async move {
-        if session.wait_for(|state| *state == SessionState::Expired).await.is_ok() {
+        let ended = session.wait_for(|state| state.has_ended()).await;
+        // A process that stops closes its session.
+        if ended.is_ok_and(|state| *state == SessionState::Expired) {
             end_process("the session with ZooKeeper expired; another process may have taken over");
         }
     });
@@ -78,6 +80,35 @@ async fn wait_for_znode(env: &Env, coordinator: &dyn Coordinator, path: &str) ->
             Ok(false) => {}
             Err(zk::Error::Unavailable(_)) => env.clock.sleep(RETRY_PAUSE).await,
             Err(error) => return Err(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use base::testing::env;
+    use zk::MemoryCoordinator;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_expires_ends_the_process_and_one_that_is_closed_does_not() {
+        let env = env(1);
+        let ends: [(fn(&MemoryCoordinator), usize); 2] =
+            [(MemoryCoordinator::close, 0), (MemoryCoordinator::expire_session, 1)];
+        for (end, expected) in ends {
+            let calls = Arc::new(AtomicUsize::new(0));
+            let (session, counter) = (MemoryCoordinator::new(&env), calls.clone());
+            let end_process = Arc::new(move |_: &str| {
+                counter.fetch_add(1, Ordering::Relaxed);
+            });
+            end_with_session(&env, &*session, end_process);
+            end(&session);
+            // Time passes only when no task can run any more.
+            env.clock.sleep(RETRY_PAUSE).await;
+            assert_eq!(calls.load(Ordering::Relaxed), expected);
         }
     }
 }

@@ -81,6 +81,15 @@ pub enum SessionState {
     Suspended,
     /// The session expired, its ephemeral znodes are deleted, and every further operation fails.
     Expired,
+    /// Its owner closed the session. Otherwise as [`Expired`](Self::Expired).
+    Closed,
+}
+
+impl SessionState {
+    /// Whether the session has ended, for any reason. This is permanent.
+    pub fn has_ended(self) -> bool {
+        matches!(self, SessionState::Expired | SessionState::Closed)
+    }
 }
 
 /// A subscription to the changes of one znode; it ends when it is dropped.
@@ -103,7 +112,7 @@ impl Watch {
     pub async fn changed(&mut self) -> Result<(), Error> {
         tokio::select! {
             biased;
-            _ = self.session.wait_for(|state| *state == SessionState::Expired) => Err(Error::SessionExpired),
+            _ = self.session.wait_for(|state| state.has_ended()) => Err(Error::SessionExpired),
             changed = self.changes.changed() => changed.map_err(|_| Error::SessionExpired),
         }
     }
@@ -203,7 +212,7 @@ pub enum Error {
         /// What is wrong with the path or the value.
         what: &'static str,
     },
-    /// The session expired. Open a new session.
+    /// The session expired, or its owner closed it. Open a new session.
     #[error("the session with the coordination service expired")]
     SessionExpired,
     /// The coordination service refuses the operation permanently, for example for lack of
@@ -358,7 +367,7 @@ pub(crate) async fn delete_version(
     }
 }
 
-/// Waits after a failure: for `pause`, and then until the session is connected or expired.
+/// Waits after a failure: for `pause`, and then until the session is connected or has ended.
 pub(crate) async fn pause(coordinator: &dyn Coordinator, clock: &dyn Clock, pause: Duration) {
     clock.sleep(pause).await;
     let is_decided = |state: &SessionState| *state != SessionState::Suspended;

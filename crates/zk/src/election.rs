@@ -89,20 +89,24 @@ impl Election {
         }
     }
 
-    /// Completes when this is not the active master any more: its session has expired, its `master`
-    /// znode is deleted or names another master, or it resigned. Completes immediately if
+    /// Completes when this is not the active master any more. Returns the cause: its session has
+    /// expired, or its `master` znode is deleted or names another master. `None`: it resigned, or
     /// [`win`](Self::win) has not returned success.
     ///
     /// A suspended session is not lost: no other master can win before it expires.
-    pub async fn lost(&self) {
+    pub async fn lost(&self) -> Option<&'static str> {
         let mut won = self.won.subscribe();
-        let Some(created_zxid) = *won.borrow_and_update() else { return };
+        let created_zxid = (*won.borrow_and_update())?;
         tokio::select! {
             biased;
             // This cannot fail, because `self` has the sender.
-            _ = won.wait_for(|won| *won != Some(created_zxid)) => info!(server = %self.server, "resigned"),
+            _ = won.wait_for(|won| *won != Some(created_zxid)) => {
+                info!(server = %self.server, "resigned");
+                None
+            }
             cause = self.until_lost(created_zxid) => {
                 warn!(server = %self.server, cause, "this is not the active master any more");
+                Some(cause)
             }
         }
     }

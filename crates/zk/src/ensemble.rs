@@ -18,7 +18,8 @@
 //! and the library gives up only after 7/5 of the timeout. Therefore this module sends a heartbeat
 //! every tenth of the timeout. The session lasts for the timeout, counted from when the last
 //! acknowledged heartbeat was *sent*. After that it is [`SessionState::Expired`], permanently, even
-//! if ZooKeeper still has it.
+//! if ZooKeeper still has it. [`Ensemble::close`] makes it [`SessionState::Closed`] instead, so
+//! that a process that stops is not mistaken for one that lost its session.
 //!
 //! A heartbeat is a `sync` request, because that needs the leader, which expires sessions. A
 //! follower without a leader still responds to pings and reads for some time; after an unanswered

@@ -71,16 +71,28 @@ impl MemoryCoordinator {
     /// Ends the session, as ZooKeeper does with one that it did not hear from: its ephemeral znodes
     /// are deleted, and its owner can read and write no more.
     pub fn expire_session(&self) {
-        let mut tree = self.ensemble.lock();
-        // First, so that the owner is notified before another session can see the deletions.
-        if self.state.send_replace(SessionState::Expired) != SessionState::Expired {
-            tree.end_session(self.id);
-        }
+        self.end(SessionState::Expired);
     }
 
     /// Ends the session, as its owner does when it stops.
     pub fn close(&self) {
-        self.expire_session();
+        self.end(SessionState::Closed);
+    }
+
+    /// Ends the session in this state, unless it has ended before.
+    fn end(&self, end: SessionState) {
+        let mut tree = self.ensemble.lock();
+        let is_first = self.state.send_if_modified(|state| {
+            let is_first = !state.has_ended();
+            if is_first {
+                *state = end;
+            }
+            is_first
+        });
+        // Afterwards, so that the owner is notified before another session can see the deletions.
+        if is_first {
+            tree.end_session(self.id);
+        }
     }
 
     /// Loses the connection: operations fail with [`Error::Unavailable`], and watches report
@@ -108,7 +120,7 @@ impl MemoryCoordinator {
             SessionState::Suspended => {
                 Err(Error::Unavailable("the session is suspended (retry)".to_string()))
             }
-            SessionState::Expired => Err(Error::SessionExpired),
+            SessionState::Expired | SessionState::Closed => Err(Error::SessionExpired),
         }
     }
 

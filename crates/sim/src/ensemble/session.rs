@@ -74,7 +74,7 @@ impl SimSession {
 
     /// Whether the session is still valid by the owner's clock.
     pub fn is_valid(&self) -> bool {
-        self.refresh() != SessionState::Expired
+        !self.refresh().has_ended()
     }
 
     /// Waits until the ensemble reports that the session has ended, which it does later than the
@@ -94,7 +94,8 @@ impl SimSession {
 
     /// Ends the session. Its ephemeral znodes are deleted when the ensemble receives the request.
     pub fn close(&self) {
-        self.end_liveness();
+        lock(&self.liveness).close();
+        self.refresh();
         let id = self.id;
         // The ensemble acts on the request, and no response is needed.
         drop(self.channel.exchange(move |ensemble| {
@@ -111,7 +112,7 @@ impl SimSession {
         match self.refresh() {
             SessionState::Connected => {}
             SessionState::Suspended => return Err(lost()),
-            SessionState::Expired => return Err(Error::SessionExpired),
+            SessionState::Expired | SessionState::Closed => return Err(Error::SessionExpired),
         }
         let id = self.id;
         let (value, zxid) = self
@@ -145,15 +146,14 @@ impl SimSession {
             self.end_liveness();
         }
         match self.refresh() {
-            SessionState::Expired => Err(Error::SessionExpired),
+            SessionState::Expired | SessionState::Closed => Err(Error::SessionExpired),
             _ => response.unwrap_or_else(|| Err(lost())),
         }
     }
 
     async fn expired(&self) {
-        let is_expired = |state: &SessionState| *state == SessionState::Expired;
         // This cannot fail, because `self` has the sender.
-        let _ = self.state.subscribe().wait_for(is_expired).await;
+        let _ = self.state.subscribe().wait_for(|state| state.has_ended()).await;
     }
 
     fn end_liveness(&self) {
@@ -261,7 +261,7 @@ impl WatchedPath {
     }
 }
 
-/// Repeats a step of a session until the session expires or is dropped.
+/// Repeats a step of a session until the session ends or is dropped.
 async fn run<F: Future<Output = ()>>(
     session: Weak<SimSession>,
     mut state: watch::Receiver<SessionState>,
@@ -271,7 +271,7 @@ async fn run<F: Future<Output = ()>>(
         let Some(session) = session.upgrade() else { return };
         tokio::select! {
             biased;
-            _ = state.wait_for(|state| *state == SessionState::Expired) => return,
+            _ = state.wait_for(|state| state.has_ended()) => return,
             () = step(session) => {}
         }
     }

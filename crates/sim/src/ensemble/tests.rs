@@ -109,6 +109,7 @@ fn a_closed_or_dropped_session_ends_soon() {
         let other = cluster.ensemble.connect(&cluster.life).await;
         other.create("/b", Bytes::new(), Mode::Ephemeral).await.unwrap();
         cluster.session.close();
+        assert_eq!(cluster.state(), SessionState::Closed);
         assert!(matches!(cluster.session.get("/a").await, Err(Error::SessionExpired)));
         drop(other);
         cluster.world.sleep(SLACK).await;

@@ -17,26 +17,32 @@ pub struct Liveness {
     timeout: Duration,
     /// When the last acknowledged heartbeat was sent.
     confirmed: Duration,
-    ended: bool,
+    /// The final state, once the session has ended.
+    end: Option<SessionState>,
 }
 
 impl Liveness {
     /// A session with this timeout, whose first heartbeat was sent at `confirmed`.
     pub fn new(timeout: Duration, confirmed: Duration) -> Liveness {
-        Liveness { timeout, confirmed, ended: false }
+        Liveness { timeout, confirmed, end: None }
     }
 
     /// Records the response, at `now`, to the heartbeat that was sent at `sent`. If the response is
     /// too late, it is ignored.
     pub fn confirm(&mut self, sent: Duration, now: Duration) {
-        if self.state(true, now) != SessionState::Expired {
+        if !self.state(true, now).has_ended() {
             self.confirmed = self.confirmed.max(sent);
         }
     }
 
-    /// Records that the session must not be used any more.
+    /// Records that the session has expired: it must not be used any more.
     pub fn end(&mut self) {
-        self.ended = true;
+        self.end.get_or_insert(SessionState::Expired);
+    }
+
+    /// Records that its owner closes the session, if it has not expired before.
+    pub fn close(&mut self) {
+        self.end.get_or_insert(SessionState::Closed);
     }
 
     /// The state; `connected` is whether the library has a connection.
@@ -45,13 +51,13 @@ impl Liveness {
     /// thirds of the timeout counts as lost, too.
     pub fn state(&mut self, connected: bool, now: Duration) -> SessionState {
         let silent = now.saturating_sub(self.confirmed);
-        self.ended |= silent >= self.timeout;
-        if self.ended {
-            SessionState::Expired
-        } else if connected && silent < self.timeout * 2 / 3 {
-            SessionState::Connected
-        } else {
-            SessionState::Suspended
+        if silent >= self.timeout {
+            self.end();
+        }
+        match self.end {
+            Some(end) => end,
+            None if connected && silent < self.timeout * 2 / 3 => SessionState::Connected,
+            None => SessionState::Suspended,
         }
     }
 
@@ -106,6 +112,18 @@ mod tests {
         session.end();
         session.confirm(s(103), s(103));
         assert_eq!(session.state(true, s(103)), SessionState::Expired);
+    }
+
+    #[test]
+    fn a_closed_session_does_not_expire_and_an_expired_one_stays_expired() {
+        let mut session = Liveness::new(s(30), s(100));
+        session.close();
+        assert_eq!(session.state(true, s(101)), SessionState::Closed);
+        assert_eq!(session.state(true, s(200)), SessionState::Closed);
+        let mut session = Liveness::new(s(30), s(100));
+        assert_eq!(session.state(true, s(130)), SessionState::Expired);
+        session.close();
+        assert_eq!(session.state(true, s(131)), SessionState::Expired);
     }
 
     #[test]

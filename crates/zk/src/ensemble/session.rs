@@ -82,9 +82,9 @@ impl Session {
         self.last_zxid.load(Ordering::Relaxed)
     }
 
-    /// Whether the session has not expired.
+    /// Whether the session has not ended.
     pub(super) fn is_valid(&self) -> bool {
-        lock(&self.liveness).state(true, self.env.clock.monotonic()) != SessionState::Expired
+        !lock(&self.liveness).state(true, self.env.clock.monotonic()).has_ended()
     }
 
     /// The library's client, for one operation.
@@ -95,7 +95,7 @@ impl Session {
         match self.refresh() {
             SessionState::Connected => lock(&self.client).clone().ok_or_else(connection_lost),
             SessionState::Suspended => Err(connection_lost()),
-            SessionState::Expired => Err(Error::SessionExpired),
+            SessionState::Expired | SessionState::Closed => Err(Error::SessionExpired),
         }
     }
 
@@ -118,7 +118,7 @@ impl Session {
             warn!("ZooKeeper ended session {:#x}: {error}", self.id);
             self.end();
         }
-        if self.refresh() == SessionState::Expired {
+        if self.refresh().has_ended() {
             return Err(zookeeper_client::Error::SessionExpired);
         }
         response
@@ -137,9 +137,8 @@ impl Session {
 
     /// Waits for the end of the session.
     pub(super) async fn expired(&self) {
-        let is_expired = |state: &SessionState| *state == SessionState::Expired;
         // This cannot fail, because `self` has the sender.
-        let _ = self.state.subscribe().wait_for(is_expired).await;
+        let _ = self.state.subscribe().wait_for(|state| state.has_ended()).await;
     }
 
     /// Waits for `duration`, then for the connection or the end of the session.
@@ -154,7 +153,8 @@ impl Session {
     pub(super) fn close(&self) -> Option<impl Future<Output = ()> + use<>> {
         let states = lock(&self.client).as_ref().map(|client| client.state_watcher());
         info!("closing ZooKeeper session {:#x}", self.id);
-        self.end();
+        lock(&self.liveness).close();
+        self.refresh();
         let mut states = states.filter(|states| states.peek_state() == ClientState::SyncConnected)?;
         Some(async move { while !states.changed().await.is_terminated() {} })
     }
@@ -178,7 +178,7 @@ impl Session {
             info!("ZooKeeper session {:#x} was {old:?} and is {new:?}", self.id);
             self.state.send_replace(new);
         }
-        if new == SessionState::Expired {
+        if new.has_ended() {
             lock(&self.client).take();
         }
         new
@@ -268,7 +268,7 @@ impl Session {
         let mut liveness = lock(&self.liveness);
         let now = self.env.clock.monotonic();
         liveness.confirm(sent, now);
-        if liveness.state(true, now) != SessionState::Expired {
+        if !liveness.state(true, now).has_ended() {
             *lock(&self.client) = Some(client);
             self.connected.send_replace(states.peek_state() == ClientState::SyncConnected);
         }
@@ -278,7 +278,7 @@ impl Session {
 
     /// Publishes the states that depend on the clock; returns at the end of the session.
     async fn watch_clock(&self) {
-        while self.refresh() != SessionState::Expired {
+        while !self.refresh().has_ended() {
             let until_change = lock(&self.liveness).until_change(self.env.clock.monotonic());
             // At least the resolution of a timer.
             self.env.clock.sleep(until_change.max(Duration::from_millis(1))).await;

@@ -164,7 +164,7 @@ async fn a_master_that_resigns_can_win_again(subject: &Subject) {
         tokio::spawn(async move { election.lost().await })
     };
     first.election.resign().await;
-    within("the end of the first term", lost).await.unwrap();
+    assert_eq!(within("the end of the first term", lost).await.unwrap(), None, "it resigned");
     assert_eq!(joined(waiting).await, Ok(()));
     // The session of the first still exists.
     let waiting = first.waits().await;
@@ -312,7 +312,8 @@ async fn a_partitioned_master_loses_before_another_one_wins() {
     assert_eq!(joined(waiting).await, Ok(()));
     assert_eq!(partitioned.exists("/").await, Err(Error::SessionExpired));
     assert_eq!(*partitioned.session().borrow(), SessionState::Expired);
-    within("the first is not active", first.lost()).await;
+    let cause = within("the first is not active", first.lost()).await;
+    assert_eq!(cause, Some("its session expired"));
     proxy.open();
     assert!(tokio::time::timeout(SILENCE, second.lost()).await.is_err());
 }

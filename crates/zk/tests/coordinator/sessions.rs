@@ -126,6 +126,7 @@ async fn an_ephemeral_znode_is_deleted_with_its_session() {
     let mut watch = pair.ephemeral("e").await;
     changed(&mut watch, "the creation").await;
     pair.tested.close().await;
+    assert_eq!(*pair.tested.session().borrow(), SessionState::Closed);
     assert_eq!(pair.other.exists(&pair.path("e")).await, Ok(None), "it is deleted when close returns");
     changed(&mut watch, "the deletion").await;
     pair.tested.close().await;
@@ -140,7 +141,7 @@ async fn a_dropped_session_is_closed() {
     changed(&mut watch, "the creation").await;
     let (mut session, mut own_watch) = (tested.session(), tested.watch(&path).await.unwrap());
     drop(tested);
-    state(&mut session, SessionState::Expired).await;
+    state(&mut session, SessionState::Closed).await;
     assert_eq!(own_watch.changed().await, Err(Error::SessionExpired));
     let start = Instant::now();
     changed(&mut watch, "the deletion").await;

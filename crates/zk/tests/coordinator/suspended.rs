@@ -102,11 +102,12 @@ async fn a_session_ends_when_it_is_closed_or_dropped() {
     let (tested, other) = pair().await;
     let mut states = tested.session();
     tested.close();
-    assert_eq!(*states.borrow_and_update(), SessionState::Expired);
+    assert_eq!(*states.borrow_and_update(), SessionState::Closed);
     assert_eq!(other.exists("/p/e").await, Ok(None));
     other.create("/p/e", Bytes::new(), Mode::Ephemeral).await.unwrap();
     tested.close();
     tested.expire_session();
+    assert_eq!(*states.borrow_and_update(), SessionState::Closed, "it had ended before");
     drop(tested);
     assert!(other.exists("/p/e").await.unwrap().is_some());
 
@@ -153,7 +154,7 @@ async fn an_election_continues_after_a_suspension() {
     sessions.iter().for_each(|session| session.suspend());
     tokio::time::sleep(Duration::from_secs(60)).await;
     sessions[0].expire_session();
-    within("the first loses", lost).await.unwrap();
+    assert_eq!(within("the first loses", lost).await.unwrap(), Some("its session expired"));
     assert!(!waiting.is_finished());
     sessions[1].resume();
     assert_eq!(within("the second wins", waiting).await.unwrap(), Ok(()));

@@ -21,6 +21,7 @@ use zk::coordinator::{Mode, publish};
 use zk::election::Election;
 use zk::servers::ServerTracker;
 
+use crate::cluster_id;
 use crate::cluster_switch::{ClusterSwitch, Elected};
 use crate::member::{EndProcess, Member};
 use crate::services::{Internal, master_services};
@@ -141,6 +142,7 @@ impl Candidate {
     /// One line that states why the master cannot start.
     pub async fn activate(&self, options: MasterOptions) -> Result<ActiveMaster, String> {
         let Member { env, fs, root, coordinator, names, name, info_port, .. } = &self.member;
+        self.publish_cluster_id(&options.cluster_id).await?;
         let store = self.open_store().await?;
         let mut tracker = ServerTracker::new(coordinator.clone(), names);
         let live = tracker.live().await;
@@ -176,6 +178,17 @@ impl Candidate {
             }
         }
         Ok(ActiveMaster { member: self.member.clone(), master, store, tracker, live })
+    }
+
+    /// Publishes the id of the cluster, so that other processes can check their directories. The
+    /// rest of the start can take long.
+    async fn publish_cluster_id(&self, id: &str) -> Result<(), String> {
+        let Member { env, coordinator, names, name, .. } = &self.member;
+        // Again: another master may have started the cluster since the start of this process.
+        cluster_id::check(&self.member, id, cluster_id::Role::Master).await?;
+        let data = zk::payload::cluster_id(&format!("master:{}", name.port), &*env.random, id);
+        let published = publish(&**coordinator, &names.hbaseid(), data, Mode::Persistent).await;
+        published.map(drop).map_err(|error| format!("cannot publish the id of the cluster: {error}"))
     }
 
     /// Opens `master:store` after fencing the logs of all earlier masters.

@@ -2,6 +2,7 @@
 //!
 //! * [`member`]: a process of a cluster: its name, files, session, and how it ends;
 //! * [`candidate`]: a master, from its election on;
+//! * [`cluster_id`]: whether a process uses the directory of the cluster;
 //! * `cluster_switch`: the shutdown of the whole cluster;
 //! * [`region_server`]: a region server, from its registration on;
 //! * [`remote`]: calls between the processes;
@@ -13,6 +14,7 @@
 //! Knows nothing about: options, signals, status pages.
 
 pub mod candidate;
+pub mod cluster_id;
 mod cluster_switch;
 pub mod member;
 pub mod region_server;

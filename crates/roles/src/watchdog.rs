@@ -63,6 +63,13 @@ pub async fn has_ended(fs: &dyn FileSystem, root: &RootDir, server: &ServerName)
     matches!(fs.is_occupied(&root.process_dir(server)).await, Ok(Some(false)))
 }
 
+/// Like [`has_ended`], for a process that may use another file system: it has ended only if it had
+/// its directory in this one.
+async fn has_ended_here(fs: &dyn FileSystem, root: &RootDir, server: &ServerName) -> bool {
+    let has_dir = fs.stat(&root.process_dir(server)).await.is_ok_and(|dir| dir.is_some());
+    has_dir && has_ended(fs, root, server).await
+}
+
 /// Deletes the ephemeral znodes of a process that has certainly ended, so that the master recovers
 /// it, or another master is elected, before its session expires. Znodes that are missing are
 /// skipped, and so is the znode of the active master if it names another one.
@@ -154,7 +161,7 @@ pub async fn watch_active_master(
         let Ok(znode) = coordinator.get(&names.master()).await else { continue };
         let Ok((active, info_port)) = zk::payload::read_master_pages(&znode.data) else { continue };
         seen.set(active.clone(), info_port);
-        if has_ended(fs, root, &active).await {
+        if has_ended_here(fs, root, &active).await {
             info!(%active, "the process of the active master has ended");
             // Only this version: another master may have been elected since.
             let _ = coordinator.delete(&names.master(), Some(znode.stat.version)).await;
@@ -164,7 +171,10 @@ pub async fn watch_active_master(
 
 #[cfg(test)]
 mod tests {
+    use base::pool::Pool;
     use base::testing::{SeededRandom, env};
+    use fs::FilePath;
+    use fs::local::LocalFs;
     use zk::coordinator::{Mode, publish};
     use zk::memory::MemoryCoordinator;
 
@@ -172,6 +182,20 @@ mod tests {
 
     fn server(start_code: u64) -> ServerName {
         ServerName { host: "h".into(), port: 1, start_code }
+    }
+
+    #[tokio::test]
+    async fn a_process_without_a_directory_here_may_run_elsewhere() {
+        let dir = std::env::temp_dir().join(format!("roles-watchdog-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let fs = LocalFs::new(&dir, Arc::new(Pool::new("files", 1))).unwrap();
+        let (root, process) = (RootDir::new(FilePath::root()), server(1));
+        assert!(!has_ended_here(&fs, &root, &process).await);
+        let alive = mark_alive(&fs, &root, &process).await.unwrap();
+        assert!(!has_ended_here(&fs, &root, &process).await);
+        drop(alive);
+        assert!(has_ended_here(&fs, &root, &process).await);
+        std::fs::remove_dir_all(dir).unwrap();
     }
 
     #[tokio::test]

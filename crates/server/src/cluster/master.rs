@@ -8,8 +8,9 @@ use console::{Identity, Peers, StandbyPages};
 use engine::recovery::OnDamage;
 use os::service_manager;
 use roles::candidate::ReplayLogs;
+use roles::cluster_id::Role;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
-use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster};
+use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster, cluster_id};
 use rpc::Service;
 use tracing::{info, warn};
 use zk::Coordinator;
@@ -73,7 +74,7 @@ async fn serve(process: Process) -> Result<(), String> {
         peers: Peers { master: pages_url(&name, page_listener.as_deref()), region_server: None },
         accepts_internal_calls: true,
     };
-    let candidate = Candidate::new(Member {
+    let member = Member {
         env: env.clone(),
         fs: data.fs.clone(),
         root: data.root.clone(),
@@ -82,8 +83,9 @@ async fn serve(process: Process) -> Result<(), String> {
         name: name.clone(),
         info_port,
         end_process: Arc::new(end_process),
-    })
-    .await?;
+    };
+    cluster_id::check(&member, &data.cluster_id, Role::Master).await?;
+    let candidate = Candidate::new(member).await?;
     let exit_reporter = match candidate.is_marked_alive() {
         true => None,
         false => ExitReporter::start(&config, &name),

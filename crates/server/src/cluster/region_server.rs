@@ -6,9 +6,10 @@ use std::time::Duration;
 use console::{Identity, Peers};
 use os::service_manager;
 use regionserver::{Lease, RegionServer, RegionServerParts};
-use roles::Member;
+use roles::cluster_id::Role;
 use roles::member::wait_for_cluster;
 use roles::region_server::{active_master, quota_reader, register, stop_with_cluster};
+use roles::{Member, cluster_id};
 use tracing::info;
 use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
@@ -71,6 +72,7 @@ async fn serve(process: Process) -> Result<(), String> {
         info_port,
         end_process: Arc::new(end_process),
     };
+    cluster_id::check(&member, &data.cluster_id, Role::RegionServer).await?;
     let master: Arc<dyn RegionServerStatusService> =
         Arc::new(Remote(active_master(&env, &coordinator, &names)));
     let alive = register(&member, &*master).await?;

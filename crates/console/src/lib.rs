@@ -15,4 +15,4 @@ pub mod pages;
 
 pub use beans::Identity;
 pub use log_counts::LogLineCounter;
-pub use pages::{MasterPages, Peers, RegionServerPages, StandbyPages};
+pub use pages::{MasterPages, Peers, RegionServerPages, StandbyPages, StandbyState};

@@ -13,4 +13,4 @@ pub(crate) use common::PageContext;
 pub use common::Peers;
 pub use master::MasterPages;
 pub use region_server::RegionServerPages;
-pub use standby::StandbyPages;
+pub use standby::{StandbyPages, StandbyState};

@@ -94,7 +94,7 @@ impl Candidate {
         self.standby.iter().map(|service| service.clone() as Arc<dyn Service>)
     }
 
-    /// The active master while this one waits.
+    /// The active master while this one waits, and the time of its own election.
     pub fn seen_master(&self) -> SeenMaster {
         self.seen.clone()
     }
@@ -121,6 +121,7 @@ impl Candidate {
             return Ok(elected);
         }
         info!(%name, "this master is active");
+        self.seen.set_elected(env.clock.now_ms());
         let (election, end_process) = (self.election.clone(), end_process.clone());
         env.spawn(TaskClass::Service, async move {
             if let Some(cause) = election.lost().await {
@@ -422,6 +423,16 @@ mod tests {
         alone.candidate.resign().await;
         assert_eq!(alone.session.exists(&Names::default().master()).await, Ok(None));
         assert_eq!(alone.ends().await, Vec::<String>::new());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_master_that_is_elected_does_not_name_the_previous_one() {
+        let alone = Alone::new().await;
+        let seen = alone.candidate.seen_master();
+        seen.set(server(7), 16010);
+        assert_eq!((seen.get(), seen.elected_ms()), (Some((server(7), 16010)), None));
+        assert_eq!(alone.candidate.win().await, Ok(Elected::Active));
+        assert!(seen.get().is_none() && seen.elected_ms().is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
@@ -26,18 +26,40 @@ use zk::names::Names;
 /// The pause between two checks of all directories.
 const CHECK_PERIOD: Duration = Duration::from_millis(200);
 
-/// The active master as a backup master last saw it, and the port of its status pages (0: none).
+/// The active master as a backup master last saw it.
 #[derive(Clone, Default)]
-pub struct SeenMaster(Arc<Mutex<Option<(ServerName, u16)>>>);
+pub struct SeenMaster(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    // With the port of its status pages (0: none).
+    other: Option<(ServerName, u16)>,
+    elected_ms: Option<u64>,
+}
 
 impl SeenMaster {
-    fn set(&self, master: ServerName, info_port: u16) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((master, info_port));
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The master; `None` if none was seen yet.
+    pub(crate) fn set(&self, master: ServerName, info_port: u16) {
+        self.lock().other = Some((master, info_port));
+    }
+
+    /// Records that this master is elected now. The previous one is not active any more.
+    pub(crate) fn set_elected(&self, now_ms: u64) {
+        *self.lock() = Seen { other: None, elected_ms: Some(now_ms) };
+    }
+
+    /// The master, and the port of its status pages (0: none); `None` if none was seen yet, or this
+    /// one is elected.
     pub fn get(&self) -> Option<(ServerName, u16)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().other.clone()
+    }
+
+    /// When this master was elected, in milliseconds since the epoch.
+    pub fn elected_ms(&self) -> Option<u64> {
+        self.lock().elected_ms
     }
 }
 

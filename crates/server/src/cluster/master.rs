@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::env::{Env, Listener};
 use cell::region::ServerName;
-use console::{Identity, Peers, StandbyPages};
+use console::{Identity, Peers, StandbyPages, StandbyState};
 use engine::recovery::OnDamage;
 use os::service_manager;
 use roles::candidate::ReplayLogs;
@@ -13,7 +13,7 @@ use roles::remote::{RPC_TIMEOUT, RemoteServers};
 use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster, cluster_id};
 use rpc::Service;
 use tracing::{info, warn};
-use zk::Coordinator;
+use zk::{Coordinator, Ensemble};
 
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
@@ -84,7 +84,15 @@ async fn serve(process: Process) -> Result<(), String> {
         info_port,
         end_process: Arc::new(end_process),
     };
-    cluster_id::check(&member, &data.cluster_id, Role::Master).await?;
+    let check = cluster_id::check(&member, &data.cluster_id, Role::Master);
+    match unless_stopped(check, &mut stop_reason).await {
+        Ok(checked) => checked?,
+        Err(reason) => {
+            print_line!("stopping ({reason})");
+            ensemble.close().await;
+            return Ok(());
+        }
+    }
     let candidate = Candidate::new(member).await?;
     let exit_reporter = match candidate.is_marked_alive() {
         true => None,
@@ -99,40 +107,42 @@ async fn serve(process: Process) -> Result<(), String> {
     print_line!("grampus {} master {name} waits for its election", env!("CARGO_PKG_VERSION"));
     service_manager::send_state(service_manager::READY);
     let watchdog = Watchdog::start(&env, runtimes, vec![Probe::Master(address)]);
-    let stopped_because = tokio::select! {
-        elected = candidate.win() => match elected? {
+    let stopped_because = match unless_stopped(candidate.win(), &mut stop_reason).await {
+        Ok(elected) => match elected? {
             Elected::Active => None,
             Elected::ShutDown => Some("the cluster is shut down".to_string()),
         },
-        reason = &mut stop_reason => Some(reason),
+        Err(reason) => Some(reason),
     };
     if let Some(reason) = stopped_because {
-        watchdog.enter_stop();
-        print_line!("stopping ({reason})");
-        candidate.resign().await;
-        ensemble.close().await;
-        return Ok(());
+        return leave(&reason, &watchdog, &candidate, &ensemble).await;
     }
 
     let started = env.clock.monotonic();
     let on_stop = stop.clone();
-    let active = candidate
-        .activate(MasterOptions {
-            cluster_id: data.cluster_id.clone(),
-            quotas_enabled: config.quotas_enabled,
-            on_stop: Arc::new(move |why| on_stop.request(why)),
-            connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
-            chores: chore_options(&config, &data.disk),
-            replay_logs: replay_logs(&env, &data, on_damage(&config)),
-        })
-        .await?;
+    let activation = candidate.activate(MasterOptions {
+        cluster_id: data.cluster_id.clone(),
+        quotas_enabled: config.quotas_enabled,
+        on_stop: Arc::new(move |why| on_stop.request(why)),
+        connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
+        chores: chore_options(&config, &data.disk),
+        replay_logs: replay_logs(&env, &data, on_damage(&config)),
+    });
+    // The leases of old logs, and the replay of logs, can take long.
+    let active = match unless_stopped(activation, &mut stop_reason).await {
+        Ok(active) => active?,
+        Err(reason) => return leave(&reason, &watchdog, &candidate, &ensemble).await,
+    };
     let metrics = Arc::new(console::beans::master::beans(&env, active.master(), &rpc, &host.identity));
     if let Some(pages) = pages {
         pages.activate(host.master_pages(active.master(), &rpc, metrics.clone()));
     }
     drop(host);
     sinks.start(&env, vec![("Master", metrics)]);
-    let running = active.publish().await?;
+    let running = match unless_stopped(active.publish(), &mut stop_reason).await {
+        Ok(running) => running?,
+        Err(reason) => return leave(&reason, &watchdog, &candidate, &ensemble).await,
+    };
     let initialized = tokio::select! {
         initialized = running.master().initialize() => Some(initialized),
         // Without region servers, the initialization does not end.
@@ -161,6 +171,32 @@ async fn serve(process: Process) -> Result<(), String> {
     closed
 }
 
+/// The result of a step of the start, or the reason of a stop that is requested before its end. The
+/// step is abandoned then, as by a crash.
+async fn unless_stopped<T>(
+    step: impl Future<Output = T>,
+    stop: &mut (impl Future<Output = String> + Unpin),
+) -> Result<T, String> {
+    tokio::select! {
+        done = step => Ok(done),
+        reason = stop => Err(reason),
+    }
+}
+
+/// Stops a master that does not serve yet.
+async fn leave(
+    reason: &str,
+    watchdog: &Watchdog,
+    candidate: &Candidate,
+    ensemble: &Ensemble,
+) -> Result<(), String> {
+    watchdog.enter_stop();
+    print_line!("stopping ({reason})");
+    candidate.resign().await;
+    ensemble.close().await;
+    Ok(())
+}
+
 /// Puts the edits in all logs into store files.
 fn replay_logs(env: &Env, data: &DataDirectory, on_damage: OnDamage) -> ReplayLogs {
     let (env, fs, root) = (env.clone(), data.fs.clone(), data.root.clone());
@@ -184,11 +220,15 @@ fn serve_pages(
     seen_master: SeenMaster,
 ) -> Arc<StandbyPages> {
     let metrics = Arc::new(console::beans::master::backup_beans(host.env, name, &host.identity));
-    let url = move || {
-        let (master, info_port) = seen_master.get()?;
-        (info_port != 0).then(|| Peers::address(&master, info_port))
+    let state = move || match seen_master.elected_ms() {
+        Some(since_ms) => StandbyState::TakingOver { since_ms },
+        None => {
+            let seen = seen_master.get().filter(|(_, info_port)| *info_port != 0);
+            let active_master = seen.map(|(master, info_port)| Peers::address(&master, info_port));
+            StandbyState::Backup { active_master }
+        }
     };
-    let pages = Arc::new(StandbyPages::new(host.config, name, metrics, Box::new(url)));
+    let pages = Arc::new(StandbyPages::new(host.config, name, metrics, Box::new(state)));
     host.serve_pages(listener, pages.clone());
     pages
 }

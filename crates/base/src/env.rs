@@ -133,6 +133,17 @@ pub trait Listener: Send + Sync + 'static {
     fn accept(&self) -> BoxFuture<'_, io::Result<Incoming>>;
 }
 
+/// A socket on which several servers accept connections.
+impl Listener for Arc<dyn Listener> {
+    fn local_addr(&self) -> SocketAddr {
+        (**self).local_addr()
+    }
+
+    fn accept(&self) -> BoxFuture<'_, io::Result<Incoming>> {
+        (**self).accept()
+    }
+}
+
 /// Listening and connecting.
 pub trait Network: Send + Sync + 'static {
     /// Listens on `address`; port 0 lets the system choose.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use base::env::TaskClass;
 use cell::region::ServerName;
+use proto::exception::{JavaException, class};
 use tracing::warn;
 
 use crate::context::Context;
@@ -20,6 +21,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(3);
 /// on it before are not given to other servers meanwhile, within the limits of the callers of
 /// [`Servers::wait_for_contacts`](crate::servers::Servers::wait_for_contacts).
 pub(crate) const START_MAX: Duration = Duration::from_secs(15);
+/// The pause before a server that has not started yet is called again.
+const START_PAUSE: Duration = Duration::from_millis(100);
 /// The pause before a failed call is repeated.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
@@ -31,14 +34,25 @@ pub(crate) fn begin(context: &Arc<Context>, server: &ServerName) {
     let (weak, server) = (Arc::downgrade(context), server.clone());
     let begun = context.env.clock.monotonic();
     context.env.spawn(TaskClass::Service, async move {
-        let mut is_logged = false;
+        let (mut is_logged, mut is_starting) = (false, false);
         while let Some(context) = weak.upgrade().filter(|context| context.servers.is_live(&server)) {
             let clock = context.env.clock.clone();
-            let why = match call(&context, &server).await {
+            let failed = match call(&context, &server).await {
                 Ok(()) => return context.servers.end_contact(&server, true),
-                Err(Failed::NoAnswer) if clock.monotonic() - begun < START_MAX => continue,
-                Err(Failed::NoAnswer) => format!("no answer within {START_MAX:?}"),
-                Err(Failed::Refused(why)) => why,
+                Err(failed) => failed,
+            };
+            // When a server has started, it closes the connections of its start.
+            let was_starting = std::mem::replace(&mut is_starting, matches!(failed, Failed::Starting));
+            let is_refused = matches!(failed, Failed::Refused(_)) && !was_starting;
+            if !is_refused && clock.monotonic() - begun < START_MAX {
+                drop(context);
+                clock.sleep(START_PAUSE).await;
+                continue;
+            }
+            let why = match failed {
+                Failed::NoAnswer => format!("no answer within {START_MAX:?}"),
+                Failed::Starting => format!("not started within {START_MAX:?}"),
+                Failed::Refused(why) => why,
             };
             context.servers.end_contact(&server, false);
             if !std::mem::replace(&mut is_logged, true) {
@@ -53,6 +67,8 @@ pub(crate) fn begin(context: &Arc<Context>, server: &ServerName) {
 /// Why a call has failed.
 enum Failed {
     NoAnswer,
+    /// The server has registered, and does not serve yet.
+    Starting,
     Refused(String),
 }
 
@@ -62,7 +78,11 @@ async fn call(context: &Context, server: &ServerName) -> Result<(), Failed> {
     let Some(answer) = context.env.timeout(CALL_TIMEOUT, admin.get_server_info(request)).await else {
         return Err(Failed::NoAnswer);
     };
-    let answering = answer.map_err(|error| Failed::Refused(error.to_string()))?.server_info.server_name;
+    let refused = |error: JavaException| match error.is(class::SERVER_NOT_RUNNING_YET) {
+        true => Failed::Starting,
+        false => Failed::Refused(error.to_string()),
+    };
+    let answering = answer.map_err(refused)?.server_info.server_name;
     match answering.start_code == Some(server.start_code) {
         true => Ok(()),
         false => Err(Failed::Refused("another process has its address".to_string())),

@@ -5,6 +5,7 @@
 //!
 //! * [`master`]: waits until it is elected, then runs the master;
 //! * [`region_server`]: registers with the active master and runs a region server;
+//! * `starting`: a region server that does not serve yet;
 //! * `name`: the name of a process, by which others call it;
 //! * [`session`]: the session with ZooKeeper;
 //! * [`exit_reporter`]: reports the end of a process before its session expires.
@@ -17,3 +18,4 @@ pub mod master;
 mod name;
 pub mod region_server;
 pub(crate) mod session;
+mod starting;

@@ -106,8 +106,7 @@ impl Host<'_> {
 
     /// Starts status pages.
     pub(crate) fn serve_pages(&self, listener: Box<dyn Listener>, pages: Arc<dyn web::RoleInfo>) {
-        let serve = web::serve(self.env.clone(), listener, pages, self.limits.pages.clone());
-        self.env.spawn(TaskClass::Service, serve);
+        serve_pages(self.env, self.limits, listener, pages);
     }
 
     /// Starts the status pages of a region server, if there is a listener. Returns its metrics.
@@ -119,13 +118,31 @@ impl Host<'_> {
     ) -> Arc<Metrics> {
         let metrics = Arc::new(beans::region_server::beans(self.env, server, rpc, &self.identity));
         if let Some(listener) = listener {
-            let (server, metrics) = (server.clone(), metrics.clone());
-            let (identity, peers) = (&self.identity, &self.peers);
-            let pages = RegionServerPages::new(self.env, server, metrics, rpc, self.config, identity, peers);
-            self.serve_pages(listener, Arc::new(pages));
+            self.serve_pages(listener, Arc::new(self.region_server_pages(server, rpc, metrics.clone())));
         }
         metrics
     }
+
+    /// The status pages of a region server.
+    pub(crate) fn region_server_pages(
+        &self,
+        server: &Arc<RegionServer>,
+        rpc: &Arc<rpc::Server>,
+        metrics: Arc<Metrics>,
+    ) -> RegionServerPages {
+        let (identity, peers) = (&self.identity, &self.peers);
+        RegionServerPages::new(self.env, server.clone(), metrics, rpc, self.config, identity, peers)
+    }
+}
+
+/// Starts status pages.
+pub(crate) fn serve_pages(
+    env: &Env,
+    limits: &Limits,
+    listener: Box<dyn Listener>,
+    pages: Arc<dyn web::RoleInfo>,
+) {
+    env.spawn(TaskClass::Service, web::serve(env.clone(), listener, pages, limits.pages.clone()));
 }
 
 /// Listens on an address. `key` is the option of the port.

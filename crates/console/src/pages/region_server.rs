@@ -32,6 +32,8 @@ const REGION_JSP: &str = "/region.jsp";
 /// The page of slow requests; HBase's path of a region server's slow log shows the same page.
 const SLOW: &str = "/slow";
 const SLOW_JSP: &str = "/namedQueueLogs.jsp";
+/// The paths of all pages.
+pub(super) const PATHS: &[&str] = &[STATUS, REGION, REGION_JSP, SLOW, SLOW_JSP];
 
 /// The pages of a region server.
 pub struct RegionServerPages {
@@ -67,7 +69,7 @@ impl RoleInfo for RegionServerPages {
     }
 
     fn paths(&self) -> &'static [&'static str] {
-        &[STATUS, REGION, REGION_JSP, SLOW, SLOW_JSP]
+        PATHS
     }
 
     fn frame(&self) -> Frame {

@@ -22,7 +22,7 @@ use master::chores::ChoreOptions;
 use master::procedure::journal::Journal;
 use master::store::MasterStore;
 use master::{Connections, Master, MasterParts};
-use proto::exception::{Answer, JavaException, class};
+use proto::exception::{Answer, JavaClass, JavaException, class};
 use proto::get_procedure_result_response::State;
 use regionserver::{Admin, Lease, LocalCaller, RegionServer, RegionServerOptions, RegionServerParts};
 use wire::service::{
@@ -91,6 +91,8 @@ impl Caller for Encoded {
 struct Interruptible {
     server: Encoded,
     is_reachable: Arc<AtomicBool>,
+    /// The exception of a call while it is not reachable.
+    otherwise: JavaClass,
 }
 
 impl Caller for Interruptible {
@@ -104,7 +106,7 @@ impl Caller for Interruptible {
         if self.is_reachable.load(Ordering::Relaxed) {
             return self.server.call(service, method, param, cells);
         }
-        let unreachable = JavaException::new(class::CONNECT_EXCEPTION, "no route to host");
+        let unreachable = JavaException::new(self.otherwise, "not reachable");
         Box::pin(std::future::ready(Err(unreachable)))
     }
 }
@@ -272,9 +274,23 @@ impl Cluster {
         port: u16,
         is_reachable: &Arc<AtomicBool>,
     ) -> Arc<RegionServer> {
+        self.add_partly_reachable_server(port, is_reachable, class::CONNECT_EXCEPTION).await
+    }
+
+    /// Starts another region server. It does not serve before `has_started` is set.
+    pub async fn add_starting_server(&self, port: u16, has_started: &Arc<AtomicBool>) -> Arc<RegionServer> {
+        self.add_partly_reachable_server(port, has_started, class::SERVER_NOT_RUNNING_YET).await
+    }
+
+    async fn add_partly_reachable_server(
+        &self,
+        port: u16,
+        is_reachable: &Arc<AtomicBool>,
+        otherwise: JavaClass,
+    ) -> Arc<RegionServer> {
         let server = self.start_server(port, &self.fs).await;
         let admin = Encoded::Admin(Arc::new(Admin(server.clone())));
-        let admin = Interruptible { server: admin, is_reachable: is_reachable.clone() };
+        let admin = Interruptible { server: admin, is_reachable: is_reachable.clone(), otherwise };
         let (_, client) = services(&server);
         let services: Services = (Arc::new(Remote(admin)), client);
         self.connections.added.lock().unwrap().insert(server.name().clone(), services);

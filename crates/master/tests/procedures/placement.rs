@@ -11,7 +11,7 @@ use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
 use fs::FileSystem;
 use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::memory::MemoryFs;
-use futures_util::future::join3;
+use futures_util::future::{join, join3};
 use master::assignment::RegionState;
 use master::balancer::plan;
 use master::procedure::Work;
@@ -115,6 +115,22 @@ fn regions_wait_only_briefly_for_the_answer_of_a_new_server() {
         let begun = cluster.env.clock.monotonic();
         create_table(&cluster, TableName::parse("u").unwrap(), 2).await;
         assert!(cluster.env.clock.monotonic() - begun < Duration::from_secs(10));
+    });
+}
+
+#[test]
+fn regions_wait_for_a_server_that_is_starting() {
+    run(async {
+        let (cluster, _) = cluster_with_regions(4).await;
+        let has_started = Arc::new(AtomicBool::new(false));
+        let server = cluster.add_starting_server(4, &has_started).await;
+        let start = async {
+            cluster.env.clock.sleep(Duration::from_secs(1)).await;
+            has_started.store(true, Ordering::Relaxed);
+        };
+        let (regions, ()) = join(create_table(&cluster, TableName::parse("u").unwrap(), 2), start).await;
+        let is_open_there = |region: &RegionInfo| is_open_on(&cluster, region, server.name());
+        assert!(regions.iter().any(is_open_there), "it has the fewest regions");
     });
 }
 

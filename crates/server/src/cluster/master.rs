@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::env::{Env, Listener};
 use cell::region::ServerName;
-use console::{Identity, Peers, StandbyPages, StandbyState};
+use console::{Identity, MasterPages, Peers, StandbyPages, StandbyState};
 use engine::recovery::OnDamage;
 use os::service_manager;
 use roles::candidate::ReplayLogs;
@@ -218,7 +218,7 @@ fn serve_pages(
     name: &ServerName,
     listener: Box<dyn Listener>,
     seen_master: SeenMaster,
-) -> Arc<StandbyPages> {
+) -> Arc<StandbyPages<MasterPages>> {
     let metrics = Arc::new(console::beans::master::backup_beans(host.env, name, &host.identity));
     let state = move || match seen_master.elected_ms() {
         Some(since_ms) => StandbyState::TakingOver { since_ms },
@@ -228,7 +228,7 @@ fn serve_pages(
             StandbyState::Backup { active_master }
         }
     };
-    let pages = Arc::new(StandbyPages::new(host.config, name, metrics, Box::new(state)));
+    let pages = Arc::new(StandbyPages::of_master(host.config, name, metrics, Box::new(state)));
     host.serve_pages(listener, pages.clone());
     pages
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use console::{Identity, Peers};
+use base::env::Listener;
+use console::{Identity, Peers, beans};
 use os::service_manager;
 use regionserver::{Lease, RegionServer, RegionServerParts};
 use roles::cluster_id::Role;
@@ -17,6 +18,7 @@ use zk::Coordinator;
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
 use super::session;
+use super::starting::Starting;
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
@@ -56,12 +58,20 @@ async fn serve(process: Process) -> Result<(), String> {
     let (host, key) = (config.region_server_host.as_deref(), "hbase.regionserver.ipc.address");
     let name = server_name(&env, &config, host, &*listener, key)?;
     let names = session::names(&config);
+    let info_port = port_of(page_listener.as_deref());
+    let peers = Peers { master: None, region_server: pages_url(&name, page_listener.as_deref()) };
+    let listener: Arc<dyn Listener> = Arc::from(listener);
+    let starting = Starting::begin((&env, &config, &limits), &name, &listener, page_listener);
     let ensemble = session::open(&env, &config).await?;
     let coordinator: Arc<dyn Coordinator> = ensemble.clone();
+    // They find the active master and the region servers by themselves, when these serve.
+    crate::rest::serve(&env, &config, open_files_max, (&coordinator, &names), rest_listener)?;
+    crate::thrift::serve(&env, &config, open_files_max, (&coordinator, &names), thrift_listeners);
+    starting.wait_for("the active master");
     wait_for_cluster(&env, &*coordinator, &names).await?;
+    starting.wait_for("the root directory");
     let reserve = format!("{},{}", name.host, name.port);
     let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
-    let info_port = port_of(page_listener.as_deref());
     let member = Member {
         env: env.clone(),
         fs: data.fs.clone(),
@@ -72,11 +82,13 @@ async fn serve(process: Process) -> Result<(), String> {
         info_port,
         end_process: Arc::new(end_process),
     };
+    starting.wait_for("the active master");
     cluster_id::check(&member, &data.cluster_id, Role::RegionServer).await?;
     let master: Arc<dyn RegionServerStatusService> =
         Arc::new(Remote(active_master(&env, &coordinator, &names)));
     let alive = register(&member, &*master).await?;
     let exit_reporter = if alive.is_none() { ExitReporter::start(&config, &name) } else { None };
+    starting.wait_for("the root directory");
     let stop = Stop::new();
     let on_stop = stop.clone();
     let lease = ensemble.clone();
@@ -119,18 +131,17 @@ async fn serve(process: Process) -> Result<(), String> {
             sinks: sinks.count(),
             files: data.instruments.clone(),
         },
-        peers: Peers { master: None, region_server: pages_url(&name, page_listener.as_deref()) },
+        peers,
         accepts_internal_calls: true,
     };
     let rpc = host.region_server_rpc(&server);
     let own_address = listener.local_addr();
-    rpc.serve(listener);
-    let metrics = host.serve_region_server_pages(&server, &rpc, page_listener);
+    rpc.serve(Box::new(listener));
+    let metrics = Arc::new(beans::region_server::beans(&env, &server, &rpc, &host.identity));
+    starting.end(|| host.region_server_pages(&server, &rpc, metrics.clone()));
     drop(host);
     server.report_fatal_errors_to(master.clone());
     server.join(master);
-    crate::rest::serve(&env, &config, open_files_max, (&coordinator, &names), rest_listener)?;
-    crate::thrift::serve(&env, &config, open_files_max, (&coordinator, &names), thrift_listeners);
     sinks.start(&env, vec![("RegionServer", metrics)]);
     let on_shutdown = stop.clone();
     stop_with_cluster(&env, coordinator, &names, Arc::new(move |why| on_shutdown.request(why)));

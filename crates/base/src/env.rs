@@ -150,6 +150,12 @@ pub trait Network: Send + Sync + 'static {
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
     /// Connects to the first reachable address of `host`.
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>>;
+    /// Whether `host` resolves to an address of this machine that other machines can use. Returns
+    /// true if the network does not know, which has no two machines with the same name.
+    fn resolves_here<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        let _ = host;
+        Box::pin(std::future::ready(true))
+    }
     /// Whether this machine has `address`. Returns false if the network does not know.
     fn has_address(&self, address: IpAddr) -> bool {
         let _ = address;

@@ -16,7 +16,7 @@ use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use engine::Region;
 use layout::RootDir;
 use proto::exception::{Answer, JavaException};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::contact;
 use crate::context::Context;
@@ -85,6 +85,9 @@ pub(crate) async fn servers_with_logs(context: &Context) -> Answer<Vec<(ServerNa
 
 /// Why a server counts as dead if another one has its address.
 const REPLACED: &str = "a newer process has started at its address";
+/// This many servers that started within a minute at one address are reported.
+const REPLACED_MAX: usize = 3;
+const REPLACED_SPAN_MS: u64 = 60_000;
 
 impl Master {
     /// Records a new server, before it may have logs and regions. Of several servers at the same
@@ -109,6 +112,14 @@ impl Master {
         }
         for predecessor in servers.predecessors(server) {
             self.expire(&predecessor, REPLACED).await;
+        }
+        let replaced = servers.recent_predecessors(server, REPLACED_SPAN_MS);
+        if replaced >= REPLACED_MAX {
+            error!(
+                %server, replaced,
+                "region servers at this address replace each other: either two machines have the same name (set \
+                 GRAMPUS_HOST), or the process ends repeatedly (see its log)"
+            );
         }
         if servers.has_successor(server) {
             self.expire(server, REPLACED).await;

@@ -279,6 +279,17 @@ impl Servers {
         self.lock().live.keys().filter(is_earlier).cloned().collect()
     }
 
+    /// The number of dead servers at the address of `server` that started at most `span_ms` before
+    /// it.
+    pub(crate) fn recent_predecessors(&self, server: &ServerName, span_ms: u64) -> usize {
+        let is_recent = |dead: &&ServerName| {
+            (&dead.host, dead.port) == (&server.host, server.port)
+                && dead.start_code < server.start_code
+                && dead.start_code.saturating_add(span_ms) >= server.start_code
+        };
+        self.lock().dead.iter().filter(is_recent).count()
+    }
+
     /// Whether a live server at the address of `server` started after it.
     pub(crate) fn has_successor(&self, server: &ServerName) -> bool {
         let is_later = |live: &ServerName| {
@@ -431,6 +442,18 @@ mod tests {
         assert!(!servers.clear_dead(&server(1, 5)), "it is not listed");
         assert_eq!(servers.dead(), []);
         assert!(servers.is_dead(&server(1, 5)));
+    }
+
+    #[test]
+    fn servers_that_started_shortly_before_at_the_same_address_are_counted() {
+        let servers = Servers::default();
+        for (port, start_code) in [(1, 10), (1, 500), (1, 900), (2, 950)] {
+            servers.report(server(port, start_code), proto::ServerLoad::default());
+            servers.remove(&server(port, start_code));
+        }
+        servers.report(server(1, 990), proto::ServerLoad::default());
+        assert_eq!(servers.recent_predecessors(&server(1, 1000), 500), 2);
+        assert_eq!(servers.recent_predecessors(&server(1, 900), 500), 1);
     }
 
     #[test]

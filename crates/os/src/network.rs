@@ -39,6 +39,14 @@ impl Network for TcpNetwork {
         Box::pin(async move { Ok(Box::new(connect(host, port).await?) as Box<dyn Stream>) })
     }
 
+    fn resolves_here<'a>(&'a self, host: &'a str) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Ok(found) = tokio::net::lookup_host((host, 0)).await else { return false };
+            let addresses: Vec<IpAddr> = found.map(|found| found.ip()).collect();
+            addresses.iter().any(|address| !address.is_loopback() && self.has_address(*address))
+        })
+    }
+
     fn has_address(&self, address: IpAddr) -> bool {
         // The kernel binds sockets only to addresses of the machine.
         UdpSocket::bind((address, 0)).is_ok()
@@ -123,6 +131,13 @@ mod tests {
         assert!(TcpNetwork.has_address(Ipv4Addr::LOCALHOST.into()));
         // Reserved for documentation (RFC 5737).
         assert!(!TcpNetwork.has_address(Ipv4Addr::new(192, 0, 2, 1).into()));
+    }
+
+    #[tokio::test]
+    async fn names_that_other_machines_cannot_use_do_not_resolve_here() {
+        for host in ["localhost", "127.0.0.1", "192.0.2.1"] {
+            assert!(!TcpNetwork.resolves_here(host).await, "{host}");
+        }
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::TaskClass;
+use base::env::{Env, TaskClass};
 use cell::region::ServerName;
 use fs::Occupied;
 use master::chores::ChoreOptions;
@@ -33,6 +33,8 @@ use crate::watchdog::{self, SeenMaster};
 const SERVICES: [&str; 3] = ["MasterService", "RegionServerStatusService", "AdminService"];
 /// The longest time between two reads of the live region servers.
 const READ_PERIOD: Duration = Duration::from_secs(10);
+/// The longest time to resolve the name of this machine.
+const RESOLVE_LIMIT: Duration = Duration::from_secs(5);
 /// The pause before another attempt to read the live region servers.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
@@ -74,7 +76,11 @@ impl Candidate {
     pub async fn new(member: Member) -> Result<Candidate, String> {
         let alive = watchdog::mark_alive(&*member.fs, &member.root, &member.name).await?;
         let Member { env, coordinator, names, name, info_port, .. } = &member;
-        let election = Election::new(coordinator.clone(), env, names.clone(), name.clone(), *info_port);
+        // With marks, the watchdog deletes the znode of an earlier process that has ended. Without
+        // them, the address is the only proof, unless another machine may have the same name.
+        let replaces_earlier = alive.is_none() && resolves_here(env, &name.host).await;
+        let election = Election::new(coordinator.clone(), env, names.clone(), name.clone(), *info_port)
+            .replacing_earlier(replaces_earlier);
         Ok(Candidate {
             election: Arc::new(election),
             standby: SERVICES.map(Standby::new),
@@ -212,6 +218,12 @@ impl Candidate {
         }
         living
     }
+}
+
+/// Whether `host` resolves to an address of this machine that other machines can use. False if
+/// that takes too long.
+async fn resolves_here(env: &Env, host: &str) -> bool {
+    env.timeout(RESOLVE_LIMIT, env.net.resolves_here(host)).await.unwrap_or(false)
 }
 
 /// Puts the edits in all logs into store files, if a standalone server may have used the directory

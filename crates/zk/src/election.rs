@@ -5,7 +5,8 @@
 //! `backup-masters`. The others wait until `master` is deleted, and try again.
 //!
 //! A master that is killed leaves its znode until its session expires. The next process on the same
-//! host and port need not wait for that: it deletes the znode.
+//! host and port need not wait for that: it deletes the znode. Machines with the same name would
+//! depose each other in this way, so the rule can be [turned off](Election::replacing_earlier).
 //!
 //! At most one master is active, with one exception. A deletion names a version, and a znode that
 //! was created since has the same version as its predecessor. So if the znode of an earlier process
@@ -40,6 +41,8 @@ pub struct Election {
     server: ServerName,
     // The content of this master's znodes.
     data: Bytes,
+    // Whether the znode of a process on the same host and port is deleted.
+    replaces_earlier: bool,
     // While this master is active: the zxid at which its znode was created.
     won: watch::Sender<Option<i64>>,
 }
@@ -66,7 +69,14 @@ impl Election {
     ) -> Election {
         let writer = format!("master:{}", server.port);
         let data = payload::master(&writer, &*env.random, &server, info_port);
-        Election { coordinator, env: env.clone(), names, server, data, won: watch::Sender::new(None) }
+        let (env, won) = (env.clone(), watch::Sender::new(None));
+        Election { coordinator, env, names, server, data, replaces_earlier: true, won }
+    }
+
+    /// Whether the znode of an earlier process on the same host and port is deleted. Otherwise, the
+    /// election waits until another process deletes it, or its session expires.
+    pub fn replacing_earlier(self, replaces_earlier: bool) -> Election {
+        Election { replaces_earlier, ..self }
     }
 
     /// Waits until this is the active master. If the coordination service is unavailable, retries.
@@ -154,7 +164,11 @@ impl Election {
             match self.holder(&znode) {
                 Holder::This => return Ok(znode.stat.created_zxid),
                 Holder::Earlier(earlier) => {
-                    info!(%earlier, "deleting the znode of an earlier master on this host and port");
+                    warn!(
+                        %earlier,
+                        "deleting the znode of an earlier master on this host and port; if it runs on another \
+                         machine, give the machines different names (GRAMPUS_HOST)"
+                    );
                     delete_version(&*self.coordinator, &path, znode.stat.version).await?;
                 }
                 Holder::Other(active) => {
@@ -171,7 +185,9 @@ impl Election {
             return Holder::This;
         }
         match payload::read_master(&znode.data) {
-            Ok(master) if has_same_address(&master, &self.server) => Holder::Earlier(master),
+            Ok(master) if self.replaces_earlier && has_same_address(&master, &self.server) => {
+                Holder::Earlier(master)
+            }
             Ok(master) => Holder::Other(master.to_string()),
             Err(error) => Holder::Other(error.to_string()),
         }

@@ -17,6 +17,7 @@ tests! {
         one_of_three_masters_wins_and_the_others_follow,
         a_master_that_resigns_can_win_again,
         a_znode_of_an_earlier_process_is_deleted,
+        a_znode_of_a_process_with_the_same_address_may_have_to_expire,
         a_znode_of_another_master_is_not_deleted,
         an_unacknowledged_creation_wins,
         a_master_without_its_znode_is_not_active,
@@ -199,6 +200,20 @@ async fn a_znode_of_an_earlier_process_is_deleted(subject: &Subject) {
     let third = again.waits().await;
     active.loses().await;
     third.abort();
+}
+
+async fn a_znode_of_a_process_with_the_same_address_may_have_to_expire(subject: &Subject) {
+    let elsewhere = Master::new(subject, 16000, 1).await;
+    elsewhere.wins().await;
+    let Master { session, names, server, .. } = Master::new(subject, 16000, 2).await;
+    let election = Election::new(session.tree(), &env(), names.clone(), server.clone(), 0);
+    let election = Arc::new(election.replacing_earlier(false));
+    let same_name = Master { session, names, server, election };
+    let waiting = same_name.waits().await;
+    is_waiting(&waiting).await;
+    elsewhere.does_not_lose().await;
+    elsewhere.session.end().await;
+    assert_eq!(joined(waiting).await, Ok(()));
 }
 
 async fn a_znode_of_another_master_is_not_deleted(subject: &Subject) {

@@ -98,6 +98,8 @@ struct Offline {
     moved: HashMap<String, (ServerName, u64)>,
     // Whether the server stops, so that it closes all regions by itself.
     stopping: bool,
+    // Whether the stop has closed all regions and logs.
+    stopped: bool,
 }
 
 impl OnlineRegions {
@@ -166,6 +168,16 @@ impl OnlineRegions {
     /// regions. Otherwise a region could be opened again while the stop still writes its edits.
     pub(crate) fn begin_stop(&self) {
         self.lock().stopping = true;
+    }
+
+    /// Records that the stop has closed all regions and logs.
+    pub(crate) fn end_stop(&self) {
+        self.lock().stopped = true;
+    }
+
+    /// Whether the stop has closed all regions and logs.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.lock().stopped
     }
 
     /// Whether the server stops.

@@ -662,6 +662,8 @@ impl RegionServer {
             proto::RegionServerReportRequest { server: (&self.name).into(), load: Some(self.server_load()) };
         match self.master().region_server_report(request).await {
             Ok(_) => {}
+            // It closes its session before all clients have read their responses.
+            Err(error) if error.is(class::YOU_ARE_DEAD) && self.regions.has_stopped() => {}
             Err(error) if error.is(class::YOU_ARE_DEAD) => {
                 self.abort(&format!("the master counts this server as dead: {}", error.message));
             }

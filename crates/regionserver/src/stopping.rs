@@ -105,6 +105,7 @@ impl RegionServer {
             log.close().await;
         }
         self.close_second_level_cache().await;
+        self.regions().end_stop();
         info!(server = %self.name(), unflushed = unflushed.regions, "region server stopped");
         match unflushed.regions {
             0 => Ok(()),

@@ -1,5 +1,7 @@
 //! A region server that is stopped while the master orders it to close and open regions.
 
+use std::sync::atomic::Ordering;
+
 use crate::world::{SECOND, World, run};
 use cell::region::RegionInfo;
 use fs::faulty::{Fault, Operation, Rule};
@@ -81,5 +83,17 @@ fn a_stop_with_a_limit_abandons_regions_that_are_not_closed() {
         let index = wal::recovery::scan(&world.faulty, &paths).await.unwrap();
         let entries: u64 = index.logs().iter().map(|log| log.highest.len() as u64).sum();
         assert_eq!(entries, 1, "the region's edits are still in a log");
+    });
+}
+
+#[test]
+fn a_server_that_has_stopped_accepts_that_it_counts_as_dead() {
+    run(async {
+        let world = World::begin().await;
+        world.put("a").await;
+        world.server.stop().await.unwrap();
+        world.is_dead.store(true, Ordering::Relaxed);
+        // It panics if the server ends its process.
+        world.server.report().await;
     });
 }

@@ -13,9 +13,15 @@
 //! The crate `roles` has what does not depend on options, signals and pages.
 #![deny(clippy::print_stdout, reason = "ends the server when the reader of its output has gone")]
 
+use std::time::Duration;
+
 pub mod exit_reporter;
 pub mod master;
 mod name;
 pub mod region_server;
 pub(crate) mod session;
 mod starting;
+
+/// How long clients may take to read their responses before a process that stops leaves the
+/// cluster. A client that does not read must not delay the processes that take over.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);

@@ -55,6 +55,9 @@ use crate::world::World;
 
 /// Session timeout of all processes.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long clients may take to read their responses before a region server that stops closes its
+/// session, as in the product.
+const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 /// The pause between two polls of HDFS. Short, so that some polls fail because of an outage.
 const REMOTE_POLL_PERIOD: Duration = Duration::from_secs(5);
 /// Which calls between the processes are repeated, and when.
@@ -344,8 +347,9 @@ async fn run_region_server(
     // The sender lives as long as this function.
     let _ = stop.subscribe().wait_for(|stop| *stop).await;
     let stopped = server.0.stop().await;
-    rpc.stop().await;
+    env.timeout(DRAIN_LIMIT, rpc.stop()).await;
     session.close();
+    rpc.stop().await;
     stopped
 }
 

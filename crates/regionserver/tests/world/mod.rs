@@ -2,7 +2,7 @@
 
 pub mod cells;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
 use prost::Message;
-use proto::exception::{Answer, JavaException};
+use proto::exception::{Answer, JavaException, class};
 use regionserver::schedule::compactions::CompactionOptions;
 use regionserver::slow_calls::SlowCalls;
 use regionserver::slow_log::{SlowCall, SlowLogOptions};
@@ -30,8 +30,11 @@ use wire::service::{AdminService, Caller, RegionServerStatusService};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// A master that accepts every report.
-struct AcceptingMaster;
+/// A master that accepts every report, except of a server that it counts as dead.
+#[derive(Default)]
+struct AcceptingMaster {
+    is_dead: Arc<AtomicBool>,
+}
 
 impl RegionServerStatusService for AcceptingMaster {
     fn region_server_startup(
@@ -45,7 +48,11 @@ impl RegionServerStatusService for AcceptingMaster {
         &self,
         _: proto::RegionServerReportRequest,
     ) -> BoxFuture<'_, Answer<proto::RegionServerReportResponse>> {
-        Box::pin(std::future::ready(Ok(proto::RegionServerReportResponse::default())))
+        let answer = match self.is_dead.load(Ordering::Relaxed) {
+            true => Err(JavaException::new(class::YOU_ARE_DEAD, "dead")),
+            false => Ok(proto::RegionServerReportResponse::default()),
+        };
+        Box::pin(std::future::ready(answer))
     }
 
     fn report_rs_fatal_error(
@@ -92,6 +99,8 @@ pub struct World {
     pub faulty: Faulty,
     pub disk: MemoryFs,
     region_id: u64,
+    /// Whether the master counts the server as dead.
+    pub is_dead: Arc<AtomicBool>,
 }
 
 /// Returns a different start code, and thus server name, for each server.
@@ -227,10 +236,12 @@ impl World {
         let own_name = server_name(start_code);
         let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
         let server = start_server_with(&env, fs, watched, own_name, dead_log_dirs).await;
-        server.register(Arc::new(AcceptingMaster)).await.unwrap();
+        let master = AcceptingMaster::default();
+        let is_dead = master.is_dead.clone();
+        server.register(Arc::new(master)).await.unwrap();
         let connection = connect(&env, &server).await;
         let region = proto::RegionSpecifier { r#type: 1, value: info.name() };
-        let world = World { env, server, connection, region, faulty, disk, region_id };
+        let world = World { env, server, connection, region, faulty, disk, region_id, is_dead };
         world.open(&info).await;
         world
     }

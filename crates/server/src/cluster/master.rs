@@ -15,6 +15,7 @@ use rpc::Service;
 use tracing::{info, warn};
 use zk::{Coordinator, Ensemble};
 
+use super::DRAIN_LIMIT;
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
 use super::session;
@@ -163,7 +164,7 @@ async fn serve(process: Process) -> Result<(), String> {
     }
     watchdog.enter_stop();
     service_manager::send_state(service_manager::STOPPING);
-    rpc.stop().await;
+    env.timeout(DRAIN_LIMIT, rpc.stop()).await;
     let closed = running.close().await;
     candidate.resign().await;
     ensemble.close().await;

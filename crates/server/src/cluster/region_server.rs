@@ -15,6 +15,7 @@ use tracing::info;
 use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
 
+use super::DRAIN_LIMIT;
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
 use super::session;
@@ -157,9 +158,11 @@ async fn serve(process: Process) -> Result<(), String> {
     print_line!("stopping ({reason}): flushing memstores");
     server.flush_while_serving().await;
     let stopped = server.stop_within(CLOSE_LIMIT).await;
-    rpc.stop().await;
-    // The master opens the regions elsewhere when the session ends.
+    env.timeout(DRAIN_LIMIT, rpc.stop()).await;
+    // The master opens the regions elsewhere when the session ends. No region is open here,
+    // and the lease refuses late responses.
     ensemble.close().await;
+    rpc.stop().await;
     drop(exit_reporter);
     info!("stopped");
     stopped

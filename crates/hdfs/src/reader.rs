@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::BoxFuture;
+use base::env::TaskClass;
 use bytes::{Bytes, BytesMut};
 use fs::{Error, FilePath, Result};
 use futures_util::StreamExt;
@@ -71,7 +72,7 @@ impl HdfsReader {
     async fn read_with_retries(&self, offset: u64, len: usize) -> Result<Bytes> {
         let mut located = self.locations.current();
         // A request for new locations whose response the previous attempts did not wait for.
-        let mut locating: Option<BoxFuture<'_, Result<Arc<Located>>>> = None;
+        let mut locating: Option<BoxFuture<'static, Result<Arc<Located>>>> = None;
         let mut attempt = 1;
         loop {
             let unreadable = match self.read_parts(&located, offset, len).await {
@@ -91,7 +92,7 @@ impl HdfsReader {
             attempt += 1;
             // An expired token is in all old locations.
             let limit = if unreadable.is_token_expired { self.shared.limits.namenode } else { LOCATE };
-            let request = locating.get_or_insert_with(|| Box::pin(self.locations.locate_again()));
+            let request = locating.get_or_insert_with(|| self.locate_in_task());
             let Some(again) = self.shared.env.timeout(limit, request).await else {
                 located = self.locations.current();
                 continue;
@@ -104,6 +105,17 @@ impl HdfsReader {
                 Err(error) => warn!(path = %self.path, %error, "cannot locate the blocks of a file again"),
             }
         }
+    }
+
+    /// Requests new locations in a task, which also runs while the result is not waited for.
+    /// Otherwise the request could hold the lock of a NameNode's connection for all this time.
+    fn locate_in_task(&self) -> BoxFuture<'static, Result<Arc<Located>>> {
+        let (env, path, locations) = (self.shared.env.clone(), self.path.clone(), self.locations.clone());
+        Box::pin(async move {
+            let locate = async move { locations.locate_again().await };
+            let located = env.run_to_end(TaskClass::Service, locate).await;
+            located.unwrap_or_else(|| Err(Error::io(&path, "read", "the request for its blocks panicked")))
+        })
     }
 
     async fn read_parts(

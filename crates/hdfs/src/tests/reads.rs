@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::{Env, Listener, Network, Stream};
+use base::env::{Clock, Env, Listener, Network, Stream};
 use fs::{AccessPattern, Error, FilePath, FileSystem};
 use futures_util::future::join_all;
 
@@ -229,37 +228,66 @@ async fn a_datanode_that_refuses_a_read_has_not_failed() {
     }
 }
 
-/// A network on which the process may have no descriptor for new connections.
-struct LimitedNetwork {
-    net: Arc<dyn Network>,
-    is_exhausted: AtomicBool,
+/// What happens to new connections.
+#[derive(Clone, Copy)]
+enum Connecting {
+    Succeeds,
+    /// The process has no descriptor for them.
+    HasNoDescriptor,
+    /// Those to this port take this time.
+    IsSlow(u16, Duration),
 }
 
-impl Network for LimitedNetwork {
+/// A network on which new connections may fail.
+struct FaultyNetwork {
+    net: Arc<dyn Network>,
+    clock: Arc<dyn Clock>,
+    connecting: Mutex<Connecting>,
+}
+
+impl FaultyNetwork {
+    /// Makes the file system of a cluster use such a network.
+    async fn install(cluster: &mut Cluster) -> Arc<FaultyNetwork> {
+        let env = &cluster.env;
+        let connecting = Mutex::new(Connecting::Succeeds);
+        let net = Arc::new(FaultyNetwork { net: env.net.clone(), clock: env.clock.clone(), connecting });
+        let faulty = Env { net: net.clone(), ..env.clone() };
+        cluster.fs = connect_with(&faulty, Limits::default(), &[]).await;
+        net
+    }
+
+    fn set(&self, connecting: Connecting) {
+        *self.connecting.lock().unwrap() = connecting;
+    }
+}
+
+impl Network for FaultyNetwork {
     fn listen(&self, address: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>> {
         self.net.listen(address)
     }
 
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<Box<dyn Stream>>> {
-        if self.is_exhausted.load(Ordering::Relaxed) {
-            let failed: io::Result<Box<dyn Stream>> = Err(io::Error::from_raw_os_error(24));
-            return Box::pin(std::future::ready(failed));
-        }
-        self.net.connect(host, port)
+        let connecting = *self.connecting.lock().unwrap();
+        Box::pin(async move {
+            match connecting {
+                Connecting::HasNoDescriptor => return Err(io::Error::from_raw_os_error(24)),
+                Connecting::IsSlow(slow, time) if slow == port => self.clock.sleep(time).await,
+                Connecting::IsSlow(..) | Connecting::Succeeds => {}
+            }
+            self.net.connect(host, port).await
+        })
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lack_of_descriptors_is_not_the_fault_of_a_datanode() {
     let mut cluster = Cluster::with_small_blocks(2, &[]).await;
-    let net = Arc::new(LimitedNetwork { net: cluster.env.net.clone(), is_exhausted: AtomicBool::new(false) });
-    let env = Env { net: net.clone(), ..cluster.env.clone() };
-    cluster.fs = connect_with(&env, Limits::default(), &[]).await;
+    let net = FaultyNetwork::install(&mut cluster).await;
     let (bytes, reader) = written(&cluster, 4000).await;
-    net.is_exhausted.store(true, Ordering::Relaxed);
+    net.set(Connecting::HasNoDescriptor);
     let failed = reader.read_at(0, 4000).await.unwrap_err();
     assert!(matches!(failed, Error::NoDescriptor { .. }), "{failed}");
-    net.is_exhausted.store(false, Ordering::Relaxed);
+    net.set(Connecting::Succeeds);
     assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
     assert_eq!(cluster.reads(), [1, 0]);
 }
@@ -398,4 +426,27 @@ async fn a_corrupt_replica_is_reported_and_another_one_read() {
     cluster.set_reads(&[0, 1], ReadBehavior::Corrupt);
     let failed = reader.read_at(0, 3000).await.unwrap_err();
     assert!(failed.to_string().contains("checksums"), "no corrupt byte is returned: {failed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_waits_for_locations_does_not_delay_other_calls() {
+    let mut cluster = Cluster::with_small_blocks(3, &[]).await;
+    let net = FaultyNetwork::install(&mut cluster).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.namenode.set_mode(8020, Mode::Hung);
+    net.set(Connecting::IsSlow(8021, Duration::from_secs(1)));
+    cluster.datanodes.iter().for_each(|node| node.set(Behavior::Frozen));
+    let clock = &cluster.env.clock;
+    let stat = async {
+        // After 15 s, all replicas have failed. After 20 s, the read tries them again, while its
+        // request for locations connects to the other NameNode.
+        clock.sleep(Duration::from_millis(20_500)).await;
+        let began = clock.monotonic();
+        cluster.fs.stat(&FilePath::new("data")).await.unwrap().unwrap();
+        cluster.datanodes.iter().for_each(|node| node.set(Behavior::Good));
+        clock.monotonic() - began
+    };
+    let (read, took) = tokio::join!(reader.read_at(0, 4000), stat);
+    assert_eq!(read.unwrap(), bytes);
+    assert!(took < Duration::from_secs(2), "{took:?}");
 }

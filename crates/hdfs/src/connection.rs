@@ -30,8 +30,8 @@ const PREAMBLE: [u8; 7] = *b"hrpc\x09\0\0";
 const CONTEXT_CALL_ID: i32 = -3;
 const KIND_PROTOCOL_BUFFERS: u32 = 2;
 const SUCCESS: u32 = 0;
-/// Exceptions with which a server refuses every connection of this client: another attempt would
-/// have the same result.
+/// Exceptions with which a server refuses every connection of this client: another attempt at this
+/// server would have the same result.
 const REFUSALS: [&str; 3] = ["AccessControlException", "AuthorizationException", "VersionMismatch"];
 /// Hadoop's default for `ipc.maximum.response.length`.
 const RESPONSE_BYTES_MAX: usize = 128 << 20;
@@ -54,8 +54,10 @@ pub(crate) struct CallId {
 /// Why a call has no response.
 #[derive(Clone)]
 pub(crate) enum CallError {
-    /// The server returned an exception, for this call or for all of this client.
+    /// The server returned an exception for this call.
     Remote(Failure),
+    /// The server refuses the connections of this client. It has not executed the call.
+    Refused(Failure),
     /// The connection failed; the call may have been executed.
     Broken(String),
 }
@@ -258,7 +260,7 @@ pub(crate) fn parse_response(mut response: Bytes) -> Result<(i32, Response), Cal
     let failure = Failure::Remote { class, message };
     match id {
         0.. => Ok((id, Err(CallError::Remote(failure)))),
-        _ if REFUSALS.iter().any(|name| failure.is(name)) => Err(CallError::Remote(failure)),
+        _ if REFUSALS.iter().any(|name| failure.is(name)) => Err(CallError::Refused(failure)),
         _ => Err(CallError::Broken(format!("rejected by the server: {}", failure.message()))),
     }
 }
@@ -356,7 +358,7 @@ mod tests {
             "org.apache.hadoop.security.authorize.AuthorizationException",
             "org.apache.hadoop.ipc.RPC$VersionMismatch",
         ] {
-            assert!(matches!(response(-1, 2, refusal), Err(CallError::Remote(_))), "{refusal}");
+            assert!(matches!(response(-1, 2, refusal), Err(CallError::Refused(_))), "{refusal}");
         }
     }
 }

@@ -24,7 +24,7 @@ pub fn namenode_response(bytes: &[u8]) {
     let body = match response {
         Ok(body) => body,
         Err(CallError::Broken(_)) => return,
-        Err(CallError::Remote(failure)) => {
+        Err(CallError::Remote(failure) | CallError::Refused(failure)) => {
             let _ = failure.at(&FilePath::new("file"), "fuzz").to_string();
             return;
         }

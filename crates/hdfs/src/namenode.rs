@@ -2,7 +2,8 @@
 //!
 //! A call is sent to the NameNode that was last active, and to the others if that one is in standby
 //! or does not respond. Each call has one id for all its attempts, so a NameNode executes it only
-//! once. How long one transmission of a call is waited for is in `outstanding`.
+//! once. How long one transmission of a call is waited for is in `outstanding`. If a NameNode
+//! refuses the connection, the call fails only when all others do so too.
 
 mod outstanding;
 
@@ -117,6 +118,8 @@ impl NameNode {
         let began = self.env.clock.monotonic();
         let mut outstanding: Vec<Outstanding> = Vec::new();
         outstanding.resize_with(self.servers.len(), Outstanding::default);
+        // Whether the last attempt at a server was refused.
+        let mut refused = vec![false; self.servers.len()];
         let mut attempts = 0;
         loop {
             let elapsed = self.env.clock.monotonic().saturating_sub(began);
@@ -125,9 +128,16 @@ impl NameNode {
             let call = CallId { id, retries: attempts };
             let limit = patience.attempt.min(left);
             let sent = &mut outstanding[index];
-            let (next, why) = match self.attempt((index, sent), limit, method, call, request).await {
+            let attempt = self.attempt((index, sent), limit, method, call, request).await;
+            refused[index] = matches!(attempt, Err(Attempt::Refused(..)));
+            let (next, why) = match attempt {
                 Ok(response) => return Ok(response),
                 Err(Attempt::Final(failure)) => return Err(failure),
+                // A server that was only slow may still execute the call.
+                Err(Attempt::Refused(failure, _)) if refused.iter().all(|refused| *refused) => {
+                    return Err(failure);
+                }
+                Err(Attempt::Refused(_, why)) => (Next::Other, why),
                 Err(Attempt::Retry(next, why)) => (next, why),
             };
             attempts += 1;
@@ -178,6 +188,10 @@ impl NameNode {
                 Attempt::Final(Failure::Unreachable { message })
             }),
             Some(Err(CallError::Remote(failure))) => Err(classify(failure, at)),
+            Some(Err(CallError::Refused(failure))) => {
+                let why = at(failure.message());
+                Err(Attempt::Refused(failure, why))
+            }
             Some(Err(CallError::Broken(why))) => {
                 let next = if was_open { Next::Reconnect } else { Next::Other };
                 Err(Attempt::Retry(next, at(why)))
@@ -226,8 +240,11 @@ impl NameNode {
     }
 }
 
+/// Why an attempt failed.
 enum Attempt {
     Final(Failure),
+    /// The NameNode refuses the connections of this client; with the reason to report.
+    Refused(Failure, String),
     Retry(Next, String),
 }
 

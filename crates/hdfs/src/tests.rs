@@ -721,6 +721,18 @@ async fn a_namenode_that_refuses_connections_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_by_one_namenode_does_not_end_a_call_to_another_one() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.set_mode(8020, Mode::Slow(Duration::from_secs(7)));
+    cluster.namenode.set_mode(8021, Mode::Refuses);
+    assert!(cluster.fs.stat(&FilePath::root()).await.unwrap().unwrap().is_dir);
+    // All refuse when the slow one is restarted with the same settings.
+    cluster.namenode.set_modes(Mode::Refuses);
+    let failed = cluster.fs.stat(&FilePath::root()).await.unwrap_err();
+    assert!(failed.to_string().contains("SIMPLE authentication is not enabled"), "{failed}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn calls_wait_for_safe_mode_and_for_a_namenode() {
     let cluster = Cluster::start(3).await;
     for mode in [Mode::Safe, Mode::Standby] {

@@ -72,7 +72,7 @@ async fn len_at(shared: &Shared, node: &Node, block: &Replicated) -> std::result
     let called = connection.call("getReplicaVisibleLength", CallId { id: 0, retries: 0 }, &request).await;
     let response = called.map_err(|error| match error {
         CallError::Remote(failure) if failure.is("ReplicaNotFoundException") => Unknown::NoReplica,
-        CallError::Remote(failure) => Unknown::Other(explain(&failure)),
+        CallError::Remote(failure) | CallError::Refused(failure) => Unknown::Other(explain(&failure)),
         CallError::Broken(why) => Unknown::Other(why),
     })?;
     parse_len(response).map_err(Unknown::Other)

@@ -107,7 +107,7 @@ impl Peer {
             *self.connection.lock().await = None;
         }
         let mut response = called.map_err(|error| match error {
-            CallError::Remote(failure) => failure,
+            CallError::Remote(failure) | CallError::Refused(failure) => failure,
             CallError::Broken(message) => Failure::Unreachable { message },
         })?;
         A::decode_length_delimited(&mut response)

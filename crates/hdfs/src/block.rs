@@ -36,11 +36,14 @@ pub(crate) struct AckLimits {
 }
 
 /// Why a block failed.
+#[derive(Default)]
 pub(crate) struct BlockFault {
     /// The nodes at fault.
     pub(crate) nodes: Vec<Node>,
+    /// Those of them that only took too long.
+    pub(crate) late: Vec<Node>,
     pub(crate) what: String,
-    /// Whether a node only took too long.
+    /// Whether a node only took too long for an acknowledgement.
     pub(crate) is_slow: bool,
     /// Whether all other nodes of the block still work, as far as is known.
     pub(crate) is_certain: bool,
@@ -76,8 +79,7 @@ impl BlockWriter {
         (access, shape): (AccessPattern, Shape),
         limit: Duration,
     ) -> Result<BlockWriter, BlockFault> {
-        let unusable =
-            |what: String| BlockFault { nodes: Vec::new(), what, is_slow: false, is_certain: false };
+        let unusable = |what: String| BlockFault { what, ..BlockFault::default() };
         let nodes = Node::all_of(located).map_err(|error| unusable(error.to_string()))?;
         if nodes.is_empty() {
             return Err(unusable("the NameNode returned a block without DataNodes".to_owned()));
@@ -270,7 +272,7 @@ impl BlockWriter {
                 let node = link.nodes[fault.node].clone();
                 let is_certain = fault.is_reported || link.nodes.len() == 1;
                 let what = format!("{node}: {}", fault.what);
-                BlockFault { what, nodes: vec![node], is_slow: false, is_certain }
+                BlockFault { what, nodes: vec![node], is_certain, ..BlockFault::default() }
             }
             LinkFault::Late { done, waited } => {
                 // In a pipeline it is unknown which node is late, so all are suspects. If none of
@@ -282,12 +284,8 @@ impl BlockWriter {
                 let what =
                     format!("no acknowledgement within {} ms: {}", waited.as_millis(), names.join(", "));
                 let is_certain = !all_late && self.links.iter().all(|link| link.nodes.len() == 1);
-                BlockFault {
-                    nodes: if all_late { Vec::new() } else { late },
-                    what,
-                    is_slow: true,
-                    is_certain,
-                }
+                let nodes = if all_late { Vec::new() } else { late };
+                BlockFault { late: nodes.clone(), nodes, what, is_slow: true, is_certain }
             }
         }
     }
@@ -314,8 +312,12 @@ async fn connect_all(
     // If none of several nodes responds, the fault may be this machine's. In a pipeline, the first
     // node does not respond while it waits for a later one. In both cases none is a suspect.
     let all_late = links.is_empty() && count > 1 && faults.iter().all(|fault| fault.is_late);
-    let nodes = faults.into_iter().filter(|_| !all_late).map(|fault| fault.node).collect();
-    Err(BlockFault { nodes, what, is_slow: false, is_certain: true })
+    if all_late {
+        return Err(BlockFault { what, is_certain: true, ..BlockFault::default() });
+    }
+    let late = faults.iter().filter(|fault| fault.is_late).map(|fault| fault.node.clone()).collect();
+    let nodes = faults.into_iter().map(|fault| fault.node).collect();
+    Err(BlockFault { nodes, late, what, is_slow: false, is_certain: true })
 }
 
 enum LinkFault {

@@ -1,6 +1,7 @@
 //! A file that is being written: its lease, its blocks, and what happens when a block fails.
 
 mod attempts;
+mod late;
 mod recovery;
 
 use std::sync::Arc;
@@ -654,9 +655,11 @@ impl OpenFile {
     fn suspect(&self, fault: &BlockFault) {
         let now = self.shared.env.clock.monotonic();
         for node in &fault.nodes {
-            match fault.is_slow {
-                true => self.shared.suspects.add_late(node, now),
-                false => self.shared.suspects.add(node, now),
+            if node.is_in(&fault.late) {
+                self.shared.suspects.add_late(node, now);
+                late::check_later(&self.shared, node);
+            } else {
+                self.shared.suspects.add(node, now);
             }
         }
         if fault.is_slow {

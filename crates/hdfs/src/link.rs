@@ -250,7 +250,8 @@ impl Link {
     }
 }
 
-async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> io::Result<Box<dyn Stream>> {
+/// Connects to a DataNode.
+pub(crate) async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> io::Result<Box<dyn Stream>> {
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "invalid port");
     let port = u16::try_from(node.xfer_port).map_err(invalid)?;
     env.net.connect(node.host(by_hostname), port).await

@@ -3,8 +3,9 @@
 //! A read from a dead machine fails after several seconds, and so do all reads that begin there
 //! meanwhile. So reads avoid a node until one of them, the probe, has succeeded.
 //!
-//! A node that only acknowledged a writer late is avoided by new blocks, but not by reads: it is
-//! often the DataNode of this machine, whose replicas are the nearest.
+//! A node that was only late for a writer is avoided by new blocks, but not by reads: it is often
+//! the DataNode of this machine, whose replicas are the nearest. Reads avoid it only if a check
+//! shows that its machine accepts no connection (`file::late`).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -106,7 +107,7 @@ impl Suspects {
         lists.read_pauses.entry(node.id.datanode_uuid.clone()).or_insert(pause).restart(now);
     }
 
-    /// Adds a node that acknowledged a writer late, or restarts its time. New blocks avoid it.
+    /// Adds a node that was late for a writer, or restarts its time. New blocks avoid it.
     pub(crate) fn add_late(&self, node: &Node, now: Duration) {
         let uuid = node.id.datanode_uuid.clone();
         let nodes = &mut self.lists().nodes;

@@ -236,6 +236,8 @@ enum Connecting {
     HasNoDescriptor,
     /// Those to this port take this time.
     IsSlow(u16, Duration),
+    /// Those to this port never succeed.
+    IsLost(u16),
 }
 
 /// A network on which new connections may fail.
@@ -272,7 +274,8 @@ impl Network for FaultyNetwork {
             match connecting {
                 Connecting::HasNoDescriptor => return Err(io::Error::from_raw_os_error(24)),
                 Connecting::IsSlow(slow, time) if slow == port => self.clock.sleep(time).await,
-                Connecting::IsSlow(..) | Connecting::Succeeds => {}
+                Connecting::IsLost(lost) if lost == port => std::future::pending::<()>().await,
+                Connecting::IsSlow(..) | Connecting::IsLost(_) | Connecting::Succeeds => {}
             }
             self.net.connect(host, port).await
         })
@@ -325,6 +328,35 @@ async fn a_late_acknowledgement_moves_no_reads() {
     cluster.datanodes[0].set(Behavior::Good);
     assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
     assert_eq!(cluster.reads(), [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_setup_moves_no_reads() {
+    let cluster = Cluster::with_small_blocks(3, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    let log = cluster.log("log").await;
+    assert_eq!(log.missing_replicas(), 1);
+    cluster.datanodes[0].set(Behavior::Good);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_read_waits_for_a_lost_machine_that_acknowledged_late() {
+    let mut cluster = Cluster::with_small_blocks(3, &[]).await;
+    let net = FaultyNetwork::install(&mut cluster).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    let mut log = cluster.log("log").await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    net.set(Connecting::IsLost(1));
+    commit(&mut log, "late").await.unwrap_err();
+    let clock = &cluster.env.clock;
+    clock.sleep(Duration::from_secs(2)).await;
+    let began = clock.monotonic();
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert!(clock.monotonic() - began < Duration::from_millis(100));
+    assert_eq!(cluster.reads(), [0, 1, 0]);
 }
 
 #[tokio::test(start_paused = true)]

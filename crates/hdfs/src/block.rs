@@ -47,6 +47,8 @@ pub(crate) struct BlockFault {
     pub(crate) is_slow: bool,
     /// Whether all other nodes of the block still work, as far as is known.
     pub(crate) is_certain: bool,
+    /// Whether this machine could not open a connection. No node is then at fault.
+    pub(crate) is_local: bool,
 }
 
 /// A block that is being written. After a fault it must not be used any more, unless it is
@@ -285,7 +287,7 @@ impl BlockWriter {
                     format!("no acknowledgement within {} ms: {}", waited.as_millis(), names.join(", "));
                 let is_certain = !all_late && self.links.iter().all(|link| link.nodes.len() == 1);
                 let nodes = if all_late { Vec::new() } else { late };
-                BlockFault { late: nodes.clone(), nodes, what, is_slow: true, is_certain }
+                BlockFault { late: nodes.clone(), nodes, what, is_slow: true, is_certain, is_local: false }
             }
         }
     }
@@ -309,6 +311,9 @@ async fn connect_all(
     }
     let Some(SetupFault { node, what, .. }) = faults.first() else { return Ok(links) };
     let what = format!("{node}: {what}");
+    if faults.iter().any(|fault| fault.is_local) {
+        return Err(BlockFault { what, is_local: true, ..BlockFault::default() });
+    }
     // If none of several nodes responds, the fault may be this machine's. In a pipeline, the first
     // node does not respond while it waits for a later one. In both cases none is a suspect.
     let all_late = links.is_empty() && count > 1 && faults.iter().all(|fault| fault.is_late);
@@ -317,7 +322,7 @@ async fn connect_all(
     }
     let late = faults.iter().filter(|fault| fault.is_late).map(|fault| fault.node.clone()).collect();
     let nodes = faults.into_iter().map(|fault| fault.node).collect();
-    Err(BlockFault { nodes, late, what, is_slow: false, is_certain: true })
+    Err(BlockFault { nodes, late, what, is_certain: true, ..BlockFault::default() })
 }
 
 enum LinkFault {

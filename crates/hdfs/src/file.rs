@@ -501,18 +501,20 @@ impl OpenFile {
             };
             info!(path = %self.path, reason = %fault.what, "cannot set up a block; retrying");
             self.suspect(&fault);
+            let nodes = located.locs.len();
             let faulty = match (shape, fault.nodes.len()) {
+                // This machine can connect to none of them now.
+                _ if fault.is_local => nodes,
                 // One node that is not known keeps the others from responding. One connection to
                 // each node shows which one.
                 (Shape::Pipeline, 0) => 1,
                 (_, faulty) => faulty,
             };
-            if fault.nodes.is_empty() {
+            if fault.nodes.is_empty() && !fault.is_local {
                 shape = Shape::FanOut;
             }
             // A log that was fenced ends here.
             self.abandon_block(&located).await?;
-            let nodes = located.locs.len();
             let Some(pause) = attempts.record_failure(faulty, nodes, clock.monotonic()) else {
                 let (count, what) = (attempts.failed(), fault.what);
                 let message = format!("{count} attempts failed, the last one because of {what}");

@@ -23,6 +23,9 @@ pub(crate) const SUCCESS: u32 = 0;
 /// The bits of an acknowledgement's flag that have the status.
 const STATUS_BITS: u32 = 0xf;
 const INBOUND_BYTES: usize = 1 << 10;
+/// Numbers of system errors: no descriptor is left in the process or in the system.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
 /// Maximum length of a DataNode's message. It has a few bytes for each node, or the text of an
 /// exception.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 64 << 10;
@@ -128,6 +131,8 @@ pub(crate) struct SetupFault {
     pub(crate) what: String,
     /// Whether there was only no response in time.
     pub(crate) is_late: bool,
+    /// Whether this machine could not open a connection, which says nothing about the node.
+    pub(crate) is_local: bool,
 }
 
 /// An open connection.
@@ -150,10 +155,15 @@ impl Link {
         limit: Duration,
     ) -> Result<Link, SetupFault> {
         let (first, count) = (nodes[0].clone(), nodes.len());
-        let failed = |node: &Node, what| SetupFault { node: node.clone(), what, is_late: false };
+        let failed =
+            |node: &Node, what| SetupFault { node: node.clone(), what, is_late: false, is_local: false };
         let opened = env.timeout(limit, async {
             let stream = connect(env, &first.id, target.by_hostname).await;
-            let stream = stream.map_err(|error| failed(&first, error.to_string()))?;
+            let unconnected = |error: io::Error| SetupFault {
+                is_local: is_local(&error),
+                ..failed(&first, error.to_string())
+            };
+            let stream = stream.map_err(unconnected)?;
             let mut link = Link::new(nodes, stream);
             match link.set_up(target).await {
                 Ok(()) => Ok(link),
@@ -255,6 +265,17 @@ pub(crate) async fn connect(env: &Env, node: &DatanodeId, by_hostname: bool) -> 
     let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "invalid port");
     let port = u16::try_from(node.xfer_port).map_err(invalid)?;
     env.net.connect(node.host(by_hostname), port).await
+}
+
+/// Whether a connection could not be opened because no descriptor is left.
+pub(crate) fn has_no_descriptor(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
+}
+
+/// Whether a connection could not be opened because of this machine: it has no descriptor, or all
+/// its ports are in use.
+pub(crate) fn is_local(error: &io::Error) -> bool {
+    has_no_descriptor(error) || error.kind() == io::ErrorKind::AddrNotAvailable
 }
 
 fn fault(node: usize, what: String) -> NodeFault {

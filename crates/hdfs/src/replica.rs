@@ -18,7 +18,7 @@ use crate::generated::{
     BaseHeader, BlockOpResponse, Checksum, ClientOperationHeader, ClientReadStatus, OpReadBlock, PacketHeader,
 };
 use crate::idle::IdleConnections;
-use crate::link::{CHECKSUM_CRC32C, MESSAGE_BYTES_MAX, Node, SUCCESS, VERSION};
+use crate::link::{CHECKSUM_CRC32C, MESSAGE_BYTES_MAX, Node, SUCCESS, VERSION, has_no_descriptor, is_local};
 use crate::located::Replicated;
 use crate::packet::PACKET_DATA_MAX;
 use crate::read_slots::{READS_PER_NODE_MAX, ReadSlots};
@@ -34,9 +34,6 @@ const CHUNK_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of data bytes in a packet (HDFS `PacketReceiver.MAX_PACKET_SIZE`).
 const PACKET_MAX: usize = 16 << 20;
 const HEADER_MAX: usize = 1 << 10;
-/// Numbers of system errors: no descriptor is left in the process or in the system.
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
 /// Size of the receive buffer: the header and the checksums of a packet of usual size. Data that
 /// has arrived with them is copied from the buffer. The rest is read from the connection directly
 /// into the result.
@@ -368,11 +365,12 @@ fn closed() -> io::Error {
 
 /// The fault if no connection could be opened.
 fn unconnected(error: io::Error) -> ReplicaFault {
-    match (error.raw_os_error(), error.kind()) {
-        (Some(EMFILE | ENFILE), _) => ReplicaFault::NoDescriptor,
-        // All local ports are in use.
-        (_, io::ErrorKind::AddrNotAvailable) => ReplicaFault::Local(error.to_string()),
-        _ => broken(error),
+    if has_no_descriptor(&error) {
+        ReplicaFault::NoDescriptor
+    } else if is_local(&error) {
+        ReplicaFault::Local(error.to_string())
+    } else {
+        broken(error)
     }
 }
 

@@ -11,7 +11,7 @@ use base::env::TaskClass;
 use tracing::info;
 
 use super::Shared;
-use crate::link::{Node, connect};
+use crate::link::{Node, connect, is_local};
 
 /// How long the machine may take to accept a connection.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -25,6 +25,7 @@ pub(super) fn check_later(shared: &Arc<Shared>, node: &Node) {
         let connecting = connect(&shared.env, &node.id, shared.settings.by_hostname);
         let error = match shared.env.timeout(LIMIT, connecting).await {
             Some(Ok(_)) => return,
+            Some(Err(error)) if is_local(&error) => return,
             Some(Err(error)) => error.to_string(),
             None => format!("no connection within {} ms", LIMIT.as_millis()),
         };

@@ -72,7 +72,7 @@ impl OpenFile {
                     self.update_pipeline(stamp, &nodes).await?;
                     return Ok(self.resume(stamp).await);
                 }
-                // None of them responds, so none can be left out.
+                // None of them responds, or this machine cannot connect: none can be left out.
                 Err(failed) if failed.nodes.is_empty() => return Err(self.explain(operation, failed).await),
                 Err(failed) => {
                     nodes.retain(|node| !node.is_in(&failed.nodes));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::{Clock, Env, Listener, Network, Stream};
+use base::env::{Clock, Env, Listener, Network, Stream, TaskClass};
 use fs::{AccessPattern, Error, FilePath, FileSystem};
 use futures_util::future::join_all;
 
@@ -291,6 +291,28 @@ async fn a_lack_of_descriptors_is_not_the_fault_of_a_datanode() {
     let failed = reader.read_at(0, 4000).await.unwrap_err();
     assert!(matches!(failed, Error::NoDescriptor { .. }), "{failed}");
     net.set(Connecting::Succeeds);
+    assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
+    assert_eq!(cluster.reads(), [1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_that_lacks_descriptors_waits_and_blames_no_datanode() {
+    let mut cluster = Cluster::with_small_blocks(2, &[]).await;
+    let net = FaultyNetwork::install(&mut cluster).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.namenode.state.lock().unwrap().datanodes = vec![1];
+    let shortage = Duration::from_secs(10);
+    net.set(Connecting::HasNoDescriptor);
+    let (env, began) = (cluster.env.clone(), cluster.env.clock.monotonic());
+    cluster.env.spawn(TaskClass::Service, async move {
+        env.clock.sleep(shortage).await;
+        net.set(Connecting::Succeeds);
+    });
+    let mut log = cluster.log("log").await;
+    commit(&mut log, "one").await.unwrap();
+    let took = cluster.env.clock.monotonic() - began;
+    assert!(took >= shortage && took < shortage + Duration::from_secs(3), "{took:?}");
+    assert!(cluster.namenode.calls_of("addBlock").len() < 30, "the NameNode is not overloaded");
     assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
     assert_eq!(cluster.reads(), [1, 0]);
 }

@@ -8,6 +8,7 @@ use base::config::{Config, RootUri};
 use base::env::Env;
 use fs::FileSystem;
 
+use crate::options::check_variables;
 use crate::{HdfsFileSystem, HdfsOptions, IfMissing, Limits};
 
 /// The key of the directory service that URIs without an authority refer to.
@@ -92,7 +93,11 @@ fn url(config: &Config, place: &RootUri) -> Result<String, String> {
 }
 
 fn default_authority(config: &Config) -> Result<&str, String> {
-    let service = config.hadoop().get(DEFAULT_FS).and_then(|uri| uri.strip_prefix("hdfs://"));
+    let uri = config.hadoop().get(DEFAULT_FS);
+    if let Some(uri) = uri {
+        check_variables(DEFAULT_FS, uri).map_err(|error| error.to_string())?;
+    }
+    let service = uri.and_then(|uri| uri.strip_prefix("hdfs://"));
     let authority = service.map(|service| service.split('/').next().unwrap_or_default());
     let missing = || format!("it names no NameNode, and {DEFAULT_FS} in core-site.xml is not an hdfs:// URI");
     authority.filter(|authority| !authority.is_empty()).ok_or_else(missing)
@@ -126,6 +131,10 @@ mod tests {
         assert_eq!(url(&with_default, &with_default.root).unwrap(), "hdfs://cluster/hbase");
         let without = config(&[root]);
         assert!(url(&without, &without.root).unwrap_err().contains("fs.defaultFS"));
+        let unset = config(&[root, ("fs.defaultFS", "hdfs://${nn.host}")]);
+        assert!(
+            url(&unset, &unset.root).unwrap_err().contains("fs.defaultFS = hdfs://${nn.host} is invalid")
+        );
         let named = config(&[("hbase.rootdir", "hdfs://nn:8020/hbase"), ("fs.defaultFS", "hdfs://cluster")]);
         assert_eq!(url(&named, &named.root).unwrap(), "hdfs://nn:8020/hbase");
         let other = config(&[("hbase.rootdir", "s3a://bucket/hbase")]);

@@ -16,6 +16,8 @@ const READ_TIMEOUT_UNLIMITED: Duration = Duration::from_secs(60);
 const BLOCK_BYTES_UNIT: u64 = 512;
 /// Hadoop's default for `fs.permissions.umask-mode`.
 const DEFAULT_UMASK: u32 = 0o022;
+/// What a value with a variable `${NAME}` that is not set must be.
+const WITHOUT_VARIABLES: &str = "a value without unset variables";
 
 /// Where a file system is, and with which settings it is used.
 #[derive(Clone, Debug)]
@@ -188,7 +190,7 @@ impl Settings {
             log_block_bytes: values
                 .size("hbase.regionserver.hlog.blocksize", block_bytes.saturating_mul(2))?,
             umask: values.umask()?,
-            by_hostname: values.flag("dfs.client.use.datanode.hostname"),
+            by_hostname: values.flag("dfs.client.use.datanode.hostname")?,
             read_timeout: if read_timeout.is_zero() { READ_TIMEOUT_UNLIMITED } else { read_timeout },
             hedge_after: (hedges_max > 0).then_some(hedge_after),
             hedges_max,
@@ -246,6 +248,19 @@ fn symbolic_umask(text: &str) -> Option<u32> {
     Some(0o777 & !permitted)
 }
 
+/// Checks that a value has no variable that is not set. The configuration leaves these as they are,
+/// because most of Hadoop's values are not used.
+pub(crate) fn check_variables(key: &str, value: &str) -> Result<(), OptionsError> {
+    match value.contains("${") {
+        true => Err(invalid(key, value, WITHOUT_VARIABLES)),
+        false => Ok(()),
+    }
+}
+
+fn invalid(key: &str, value: &str, expected: &'static str) -> OptionsError {
+    OptionsError::Value { key: key.to_owned(), value: value.to_owned(), expected }
+}
+
 struct Values<'a>(&'a HashMap<String, String>);
 
 impl Values<'_> {
@@ -253,8 +268,22 @@ impl Values<'_> {
         self.0.get(key).map(|value| value.trim()).filter(|value| !value.is_empty())
     }
 
-    fn flag(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    /// A value of text.
+    fn text(&self, key: &str) -> Result<Option<&str>, OptionsError> {
+        let value = self.get(key);
+        value.map_or(Ok(()), |value| check_variables(key, value))?;
+        Ok(value)
+    }
+
+    fn flag(&self, key: &str) -> Result<bool, OptionsError> {
+        Ok(self.text(key)?.is_some_and(|value| value.eq_ignore_ascii_case("true")))
+    }
+
+    /// The address of a NameNode, if it is set.
+    fn address(&self, key: &str) -> Result<Option<Address>, OptionsError> {
+        let Some(value) = self.text(key)? else { return Ok(None) };
+        let address = parse_address(value);
+        address.map(Some).ok_or_else(|| invalid(key, value, "HOST or HOST:PORT"))
     }
 
     fn parsed<T>(
@@ -265,8 +294,7 @@ impl Values<'_> {
         parse: impl FnOnce(&str) -> Option<T>,
     ) -> Result<T, OptionsError> {
         let Some(value) = self.get(key) else { return Ok(default) };
-        let invalid = || OptionsError::Value { key: key.to_owned(), value: value.to_owned(), expected };
-        parse(value).ok_or_else(invalid)
+        parse(value).ok_or_else(|| invalid(key, value, expected))
     }
 
     fn number(&self, key: &str, default: u64) -> Result<u64, OptionsError> {
@@ -316,7 +344,7 @@ impl Values<'_> {
         if self.get("dfs.data.transfer.protection").is_some() {
             return unsupported("dfs.data.transfer.protection");
         }
-        match self.flag("dfs.encrypt.data.transfer") {
+        match self.flag("dfs.encrypt.data.transfer")? {
             true => unsupported("dfs.encrypt.data.transfer"),
             false => Ok(()),
         }
@@ -325,25 +353,23 @@ impl Values<'_> {
     /// The addresses of all NameNodes of a name service, or the one in the URL.
     fn namenodes(&self, authority: &str, url: &str) -> Result<Vec<Address>, OptionsError> {
         let key = format!("dfs.ha.namenodes.{authority}");
-        let Some(names) = self.get(&key) else {
+        let Some(names) = self.text(&key)? else {
             self.reject_port_of_service(authority, url)?;
             // A name service with one NameNode has this setting.
-            let single = self.get(&format!("dfs.namenode.rpc-address.{authority}")).unwrap_or(authority);
+            let single = self.address(&format!("dfs.namenode.rpc-address.{authority}"))?;
+            let address = single.or_else(|| parse_address(authority));
             let invalid = || OptionsError::Url { url: url.to_owned() };
-            return parse_address(single).map(|address| vec![address]).ok_or_else(invalid);
+            return address.map(|address| vec![address]).ok_or_else(invalid);
         };
         let address_of = |name: &str| {
             let key = format!("dfs.namenode.rpc-address.{authority}.{name}");
             let (nameservice, namenode) = (authority.to_owned(), name.to_owned());
-            let address = self.get(&key).and_then(parse_address);
+            let address = self.address(&key)?;
             address.ok_or(OptionsError::NoAddress { nameservice, namenode, key })
         };
         let addresses: Vec<Address> = namenode_names(names).map(address_of).collect::<Result<_, _>>()?;
         match addresses.is_empty() {
-            true => {
-                let expected = "names of NameNodes, separated by commas";
-                Err(OptionsError::Value { key, value: names.to_owned(), expected })
-            }
+            true => Err(invalid(&key, names, "names of NameNodes, separated by commas")),
             false => Ok(addresses),
         }
     }
@@ -398,6 +424,31 @@ mod tests {
         for url in ["file:///x", "hdfs:///x", "hdfs://host:port/x", "hdfs://host/../x"] {
             assert!(matches!(parse(url, &[]), Err(OptionsError::Url { .. })), "{url}");
         }
+    }
+
+    #[test]
+    fn a_value_with_a_variable_that_is_not_set_is_refused() {
+        let names = ("dfs.ha.namenodes.ns", "a");
+        let address = "dfs.namenode.rpc-address.ns.a";
+        for settings in [
+            &[names, (address, "${nn.host}:8020")][..],
+            &[names, (address, "host:${nn.port}")],
+            &[names, (address, "host:port")],
+            &[("dfs.ha.namenodes.ns", "${nn.names}")],
+            &[("dfs.namenode.rpc-address.ns", "${nn.host}")],
+            &[("dfs.client.use.datanode.hostname", "${by.name}")],
+            &[("dfs.encrypt.data.transfer", "${encrypt}")],
+            &[("dfs.replication", "${replicas}")],
+        ] {
+            let (key, value) = settings[settings.len() - 1];
+            match parse("hdfs://ns/", settings) {
+                Err(OptionsError::Value { key: at, value: given, .. }) => {
+                    assert_eq!((&*at, &*given), (key, value))
+                }
+                other => panic!("{key} = {value}: {other:?}"),
+            }
+        }
+        assert!(parse("hdfs://ns/", &[names, (address, "host"), ("dfs.unused", "${x}")]).is_ok());
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! line. A final value of a file is replaced only on the command line.
 //!
 //! Hadoop has many keys that this server does not use. So a name that is not set, which is an error
-//! in the value of an option, stays in a value of Hadoop, as it does there.
+//! in the value of an option, stays in a value of Hadoop, as it does there. The client refuses
+//! such a value of a key that it uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

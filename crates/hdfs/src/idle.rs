@@ -1,6 +1,6 @@
 //! Connections to DataNodes that wait for the next read.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,8 +20,9 @@ pub(crate) struct IdleConnections {
 
 #[derive(Default)]
 struct Kept {
-    /// By the UUID of their DataNode.
-    by_node: HashMap<String, OfNode>,
+    /// By the UUID of their DataNode. Ordered, so that connections are closed in the same order in
+    /// each run of a simulation.
+    by_node: BTreeMap<String, OfNode>,
     /// Whether a task closes expired connections. It runs while there are connections.
     is_swept: bool,
 }
@@ -84,7 +85,11 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::AsyncReadExt;
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
     use super::*;
 
@@ -107,6 +112,37 @@ mod tests {
         assert_eq!(taken, PER_NODE_MAX);
         idle.put(&env, "one", stream());
         assert!(idle.take("one", now + KEPT_FOR).is_none(), "the DataNode closes it soon");
+    }
+
+    /// The reading half of a connection, which records when it is closed.
+    struct Recorded {
+        uuid: String,
+        closed: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl AsyncRead for Recorded {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl Drop for Recorded {
+        fn drop(&mut self) {
+            self.closed.lock().unwrap().push(self.uuid.clone());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_closed_in_the_same_order_in_each_run() {
+        let (env, idle) = (base::testing::env(1), IdleConnections::default());
+        let closed: Arc<Mutex<Vec<String>>> = Arc::default();
+        let uuids: Vec<String> = (10..30).map(|id| format!("node-{id}")).collect();
+        for uuid in uuids.iter().rev() {
+            let half = Recorded { uuid: uuid.clone(), closed: closed.clone() };
+            idle.put(&env, uuid, Box::new(tokio::io::join(half, tokio::io::sink())));
+        }
+        env.clock.sleep(KEPT_FOR * 2).await;
+        assert_eq!(*closed.lock().unwrap(), uuids);
     }
 
     #[tokio::test(start_paused = true)]

@@ -6,8 +6,12 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use base::env::Env;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::replica::ReplicaFault;
 
 /// Reads of one DataNode that run at the same time; others wait.
 pub(crate) const READS_PER_NODE_MAX: usize = 256;
@@ -19,8 +23,21 @@ pub(crate) struct ReadSlots {
 }
 
 impl ReadSlots {
+    /// Waits for a slot of one DataNode. Fails if too many other reads run there for `limit`.
+    pub(crate) async fn acquire(
+        &self,
+        env: &Env,
+        uuid: &str,
+        limit: Duration,
+    ) -> Result<OwnedSemaphorePermit, ReplicaFault> {
+        match env.timeout(limit, self.of(uuid).acquire_owned()).await {
+            Some(Ok(slot)) => Ok(slot),
+            _ => Err(ReplicaFault::Local(format!("{READS_PER_NODE_MAX} other reads of it are running"))),
+        }
+    }
+
     /// The slots of one DataNode.
-    pub(crate) fn of(&self, uuid: &str) -> Arc<Semaphore> {
+    fn of(&self, uuid: &str) -> Arc<Semaphore> {
         let mut by_node = self.by_node.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(slots) = by_node.get(uuid) {
             return slots.clone();

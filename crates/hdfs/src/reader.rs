@@ -207,16 +207,22 @@ impl HdfsReader {
     ) -> ReplicaRead<'b> {
         let shared = &self.shared;
         let probe = shared.suspects.begin_probe(node, shared.env.clock.monotonic());
+        let was_last = self.is_last(node);
         let context = ReadContext {
             env: &shared.env,
             idle: &shared.idle,
-            slots: &shared.read_slots,
             client_name: &shared.client_name,
             by_hostname: shared.settings.by_hostname,
         };
         let limit = shared.settings.read_timeout;
         Box::pin(async move {
-            let read = context.read(node, block, (at, len), limit).await;
+            let read = match shared.read_slots.acquire(&shared.env, &node.id.datanode_uuid, limit).await {
+                Err(fault) => Err(fault),
+                Ok(_slot) if !was_last && self.is_last(node) => {
+                    Err(ReplicaFault::Local("it failed while this read waited".to_owned()))
+                }
+                Ok(_slot) => context.read(node, block, (at, len), limit).await,
+            };
             match (probe, &read) {
                 (Some(probe), Err(ReplicaFault::Node(_))) => probe.fail(),
                 // Nothing was sent to the DataNode.

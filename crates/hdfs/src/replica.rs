@@ -21,7 +21,6 @@ use crate::idle::IdleConnections;
 use crate::link::{CHECKSUM_CRC32C, MESSAGE_BYTES_MAX, Node, SUCCESS, VERSION, has_no_descriptor, is_local};
 use crate::located::Replicated;
 use crate::packet::PACKET_DATA_MAX;
-use crate::read_slots::{READS_PER_NODE_MAX, ReadSlots};
 
 const OP_READ_BLOCK: u8 = 81;
 const CHECKSUM_NONE: u32 = 0;
@@ -103,14 +102,13 @@ impl Progress<'_> {
 pub(crate) struct ReadContext<'a> {
     pub(crate) env: &'a Env,
     pub(crate) idle: &'a IdleConnections,
-    pub(crate) slots: &'a ReadSlots,
     pub(crate) client_name: &'a str,
     pub(crate) by_hostname: bool,
 }
 
 impl ReadContext<'_> {
     /// Reads `len` bytes from `offset` of a block at one of its nodes. Fails if nothing arrives for
-    /// `limit`, or if too many other reads of the node run for this time.
+    /// `limit`. The caller has a slot of the node.
     pub(crate) async fn read(
         &self,
         node: &Node,
@@ -118,10 +116,6 @@ impl ReadContext<'_> {
         (offset, len): (u64, usize),
         limit: Duration,
     ) -> Result<Bytes, ReplicaFault> {
-        let slots = self.slots.of(&node.id.datanode_uuid);
-        let Some(Ok(_slot)) = self.env.timeout(limit, slots.acquire()).await else {
-            return Err(ReplicaFault::Local(format!("{READS_PER_NODE_MAX} other reads of it are running")));
-        };
         let progress = Progress::begin(self.env);
         let read = progress.within(limit, self.read_with(&progress, node, block, (offset, len))).await;
         let late = || ReplicaFault::Node(format!("no data within {} ms", limit.as_millis()));

@@ -341,6 +341,27 @@ async fn a_datanode_has_a_bounded_number_of_reads() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reads_that_wait_for_a_slot_do_not_wait_for_a_datanode_that_fails() {
+    let cluster = Cluster::with_small_blocks(2, &[]).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.datanodes[0].set(Behavior::Frozen);
+    let clock = &cluster.env.clock;
+    // One after another, because a listener has a short backlog.
+    let read = |at: u32| {
+        let (clock, reader) = (clock.clone(), reader.clone());
+        async move {
+            clock.sleep(Duration::from_millis(5) * at).await;
+            reader.read_at(0, 10).await
+        }
+    };
+    let began = clock.monotonic();
+    let all = join_all((0..300).map(read)).await;
+    assert!(all.into_iter().all(|read| read.unwrap() == bytes[..10]));
+    let took = clock.monotonic() - began;
+    assert!(took < Duration::from_secs(7), "{took:?}: the time limit passes once");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_late_acknowledgement_moves_no_reads() {
     let cluster = Cluster::with_small_blocks(3, &[]).await;
     let (bytes, reader) = written(&cluster, 4000).await;

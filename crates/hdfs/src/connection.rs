@@ -6,8 +6,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use base::env::{Env, Stream, TaskClass};
+use base::env::{Clock, Env, Stream, TaskClass};
 use base::varint::get_varint;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use prost::Message;
@@ -68,8 +69,8 @@ pub(crate) type Response = Result<Bytes, CallError>;
 struct Calls {
     // Ordered, so that calls fail in the same order in each run of a simulation.
     waiting: BTreeMap<i32, oneshot::Sender<Response>>,
-    // Number of responses that have arrived.
-    received: u64,
+    // When the last response arrived, or else the connection was opened, on the monotonic clock.
+    last_response: Duration,
     // Why the connection failed.
     broken: Option<CallError>,
 }
@@ -102,13 +103,15 @@ impl Connection {
         let (reading, writing) = tokio::io::split(stream);
         let (requests, queue) = mpsc::unbounded_channel();
         let (end, ended) = oneshot::channel();
-        let calls = Arc::new(Mutex::new(Calls::default()));
+        let now = env.clock.monotonic();
+        let calls = Arc::new(Mutex::new(Calls { last_response: now, ..Calls::default() }));
         let (reader_calls, writer_calls) = (calls.clone(), calls.clone());
+        let clock = env.clock.clone();
         env.spawn(TaskClass::Service, async move {
             let error = tokio::select! {
                 biased;
                 _ = ended => closed(),
-                error = receive_all(reading, &reader_calls) => error,
+                error = receive_all(reading, &*clock, &reader_calls) => error,
             };
             fail_all(&reader_calls, error);
         });
@@ -124,9 +127,9 @@ impl Connection {
         locked(&self.calls).broken.is_some()
     }
 
-    /// The number of responses that have arrived.
-    pub(crate) fn received(&self) -> u64 {
-        locked(&self.calls).received
+    /// When the last response arrived, or else the connection was opened, on the monotonic clock.
+    pub(crate) fn last_response(&self) -> Duration {
+        locked(&self.calls).last_response
     }
 
     /// Sends a call, and returns its length-delimited response.
@@ -215,7 +218,11 @@ async fn send_all(
 }
 
 /// Reads responses until the connection fails; returns why.
-async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>) -> CallError {
+async fn receive_all(
+    mut stream: ReadHalf<Box<dyn Stream>>,
+    clock: &dyn Clock,
+    calls: &Mutex<Calls>,
+) -> CallError {
     loop {
         let response = match receive(&mut stream).await {
             Ok(response) => response,
@@ -225,7 +232,7 @@ async fn receive_all(mut stream: ReadHalf<Box<dyn Stream>>, calls: &Mutex<Calls>
             Ok((id, response)) => {
                 let waiting = {
                     let mut calls = locked(calls);
-                    calls.received += 1;
+                    calls.last_response = clock.monotonic();
                     calls.waiting.remove(&id)
                 };
                 // The caller may have stopped waiting.

@@ -197,7 +197,7 @@ impl NameNode {
                 Err(Attempt::Retry(next, at(why)))
             }
             None => {
-                if let Some(lost) = outstanding.record_timeout() {
+                if let Some(lost) = outstanding.record_timeout(limit, self.env.clock.monotonic()) {
                     server.replace(&lost);
                 }
                 Err(Attempt::Retry(Next::Other, at(format!("no response within {} ms", limit.as_millis()))))

@@ -711,6 +711,28 @@ async fn a_call_is_not_sent_again_while_other_responses_arrive() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_connection_that_is_lost_after_a_response_is_replaced_after_one_attempt() {
+    let cluster = Cluster::start(3).await;
+    cluster.namenode.set_mode(8021, Mode::Standby);
+    cluster.namenode.set_mode(8020, Mode::Slow(Duration::from_secs(1)));
+    let (one, two) = (FilePath::new("one"), FilePath::new("two"));
+    let clock = &cluster.env.clock;
+    let began = clock.monotonic();
+    let lose = async {
+        clock.sleep(Duration::from_millis(500)).await;
+        // The second call on the connection is lost.
+        cluster.namenode.set_mode(8020, Mode::Hung);
+        clock.sleep(Duration::from_secs(1)).await;
+        cluster.namenode.set_mode(8020, Mode::Active);
+    };
+    let (first, second, ()) = tokio::join!(cluster.fs.make_dirs(&one), cluster.fs.make_dirs(&two), lose);
+    first.unwrap();
+    second.unwrap();
+    let took = clock.monotonic() - began;
+    assert!(took >= Limits::default().call && took < Duration::from_secs(7), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_namenode_that_refuses_connections_is_not_waited_for() {
     let cluster = Cluster::start(3).await;
     cluster.namenode.set_modes(Mode::Refuses);

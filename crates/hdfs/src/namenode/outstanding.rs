@@ -5,18 +5,20 @@
 //! response. A new connection would put the call at the end of the queue, because a NameNode skips
 //! the queued calls of a connection that was closed.
 //!
-//! But a connection on which nothing arrives may be lost, for example in a firewall. It is replaced
-//! after one attempt. If the next one is silent too, the NameNode is probably only slow, so each
-//! further connection gets twice as many attempts.
+//! But a connection on which nothing arrives may be lost, for example in a firewall. It is silent
+//! if no response to any call has arrived in the second half of an attempt, and it is then
+//! replaced. If the next one is silent too, the NameNode is probably only slow, so each further
+//! connection gets twice as many attempts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use prost::Message;
 use tokio::sync::oneshot;
 
 use crate::connection::{CallId, Connection, Response, response_of};
 
-/// The largest number of attempts without a response before a connection is replaced.
+/// The largest number of silent attempts before a connection is replaced.
 const SILENT_ATTEMPTS_MAX: u32 = 16;
 
 /// A call to one NameNode.
@@ -30,8 +32,6 @@ pub(super) struct Outstanding {
 struct Sent {
     connection: Arc<Connection>,
     response: oneshot::Receiver<Response>,
-    // Responses of the connection, to any call, at the beginning of the first silent attempt.
-    received: u64,
     silent_attempts: u32,
 }
 
@@ -54,9 +54,8 @@ impl Outstanding {
         call: CallId,
         request: &impl Message,
     ) {
-        let received = connection.received();
         let response = connection.send(method, call, request);
-        self.sent = Some(Sent { connection, response, received, silent_attempts: 0 });
+        self.sent = Some(Sent { connection, response, silent_attempts: 0 });
     }
 
     /// Waits for the response; `None` if the call was not sent. A cancelled wait can be continued.
@@ -66,13 +65,12 @@ impl Outstanding {
         Some(response)
     }
 
-    /// Records that an attempt got no response. Returns the connection if it is to be replaced; the
-    /// call is then sent again.
-    pub(super) fn record_timeout(&mut self) -> Option<Arc<Connection>> {
+    /// Records that an attempt of this length got no response. Returns the connection if it is to
+    /// be replaced; the call is then sent again.
+    pub(super) fn record_timeout(&mut self, attempt: Duration, now: Duration) -> Option<Arc<Connection>> {
         let sent = self.sent.as_mut()?;
-        let received = sent.connection.received();
-        if received != sent.received {
-            (sent.received, sent.silent_attempts) = (received, 0);
+        if sent.connection.last_response() + attempt / 2 > now {
+            sent.silent_attempts = 0;
             return None;
         }
         sent.silent_attempts += 1;

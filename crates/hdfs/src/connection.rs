@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub(crate) struct Connection {
     protocol: &'static str,
     requests: mpsc::UnboundedSender<Bytes>,
     calls: Arc<Mutex<Calls>>,
+    // Whether later calls need a new connection.
+    is_retired: AtomicBool,
     // Ends the reading task when it is dropped.
     _end: oneshot::Sender<()>,
 }
@@ -120,11 +123,19 @@ impl Connection {
                 fail_all(&writer_calls, CallError::Broken(error.to_string()));
             }
         });
-        Ok(Connection { client_id: identity.client_id, protocol, requests, calls, _end: end })
+        let (client_id, is_retired) = (identity.client_id, AtomicBool::new(false));
+        Ok(Connection { client_id, protocol, requests, calls, is_retired, _end: end })
     }
 
-    pub(crate) fn is_broken(&self) -> bool {
-        locked(&self.calls).broken.is_some()
+    /// Whether a new call can be sent.
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_retired.load(Ordering::Relaxed) && locked(&self.calls).broken.is_none()
+    }
+
+    /// Makes later calls open a new connection, because this one may be lost. The calls that were
+    /// sent still wait for their responses.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Relaxed);
     }
 
     /// When the last response arrived, or else the connection was opened, on the monotonic clock.

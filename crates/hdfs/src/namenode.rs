@@ -48,18 +48,6 @@ struct Server {
     connection: Mutex<Option<Arc<Connection>>>,
 }
 
-impl Server {
-    /// Makes later calls open a new connection, unless `lost` was already replaced.
-    fn replace(&self, lost: &Arc<Connection>) {
-        // While it is locked, a new one is being opened.
-        if let Ok(mut connection) = self.connection.try_lock()
-            && connection.as_ref().is_some_and(|open| Arc::ptr_eq(open, lost))
-        {
-            *connection = None;
-        }
-    }
-}
-
 /// What to do after an attempt.
 enum Next {
     /// The other NameNode may be active, or this one is unreachable.
@@ -197,9 +185,7 @@ impl NameNode {
                 Err(Attempt::Retry(next, at(why)))
             }
             None => {
-                if let Some(lost) = outstanding.record_timeout(limit, self.env.clock.monotonic()) {
-                    server.replace(&lost);
-                }
+                outstanding.record_timeout(limit, self.env.clock.monotonic());
                 Err(Attempt::Retry(Next::Other, at(format!("no response within {} ms", limit.as_millis()))))
             }
         }
@@ -207,7 +193,7 @@ impl NameNode {
 
     async fn connection(&self, server: &Server, was_open: &mut bool) -> Result<Arc<Connection>, CallError> {
         let mut connection = server.connection.lock().await;
-        if let Some(open) = connection.as_ref().filter(|open| !open.is_broken()) {
+        if let Some(open) = connection.as_ref().filter(|open| open.is_usable()) {
             *was_open = true;
             return Ok(open.clone());
         }
@@ -258,5 +244,40 @@ fn classify(failure: Failure, at: impl Fn(String) -> String) -> Attempt {
         Attempt::Retry(Next::Wait, at(failure.message()))
     } else {
         Attempt::Final(failure)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::testing::{FakeNameNode, NAMENODES};
+    use crate::{HdfsOptions, IfMissing};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_retired_while_another_call_uses_it() {
+        let env = base::testing::env(1);
+        let _fake = FakeNameNode::start(&env, &NAMENODES, &[]).await;
+        let options = HdfsOptions {
+            url: "hdfs://one:8020/".to_owned(),
+            user: "u".to_owned(),
+            settings: HashMap::new(),
+            limits: Limits::default(),
+            if_missing: IfMissing::Fail,
+        };
+        let settings = Settings::parse(&options).unwrap();
+        let namenode = NameNode::new(&env, &options.user, &settings, &options.limits);
+        let server = &namenode.servers[0];
+        let mut was_open = false;
+        let lost = namenode.connection(server, &mut was_open).await.ok().unwrap();
+        {
+            let _lock = server.connection.lock().await;
+            lost.retire();
+        }
+        let next = namenode.connection(server, &mut was_open).await.ok().unwrap();
+        assert!(!was_open && !Arc::ptr_eq(&lost, &next));
+        assert!(Arc::ptr_eq(&next, &namenode.connection(server, &mut was_open).await.ok().unwrap()));
+        assert!(was_open);
     }
 }

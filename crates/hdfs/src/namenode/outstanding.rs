@@ -65,19 +65,19 @@ impl Outstanding {
         Some(response)
     }
 
-    /// Records that an attempt of this length got no response. Returns the connection if it is to
-    /// be replaced; the call is then sent again.
-    pub(super) fn record_timeout(&mut self, attempt: Duration, now: Duration) -> Option<Arc<Connection>> {
-        let sent = self.sent.as_mut()?;
+    /// Records that an attempt of this length got no response. If the connection may be lost, it is
+    /// retired, and the next attempt sends the call again.
+    pub(super) fn record_timeout(&mut self, attempt: Duration, now: Duration) {
+        let Some(sent) = &mut self.sent else { return };
         if sent.connection.last_response() + attempt / 2 > now {
             sent.silent_attempts = 0;
-            return None;
+            return;
         }
         sent.silent_attempts += 1;
-        if sent.silent_attempts < self.silent_max {
-            return None;
+        if sent.silent_attempts >= self.silent_max {
+            sent.connection.retire();
+            self.sent = None;
+            self.silent_max = (self.silent_max * 2).min(SILENT_ATTEMPTS_MAX);
         }
-        self.silent_max = (self.silent_max * 2).min(SILENT_ATTEMPTS_MAX);
-        self.sent.take().map(|sent| sent.connection)
     }
 }

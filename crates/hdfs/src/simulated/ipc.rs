@@ -117,7 +117,7 @@ impl Peer {
     async fn call_now(&self, method: &str, request: &impl Message) -> crate::connection::Response {
         let connection = {
             let mut connection = self.connection.lock().await;
-            match connection.as_ref().filter(|open| !open.is_broken()) {
+            match connection.as_ref().filter(|open| open.is_usable()) {
                 Some(open) => open.clone(),
                 None => {
                     let mut client_id = [0; 16];

@@ -12,6 +12,8 @@ const READ_TIMEOUT_MS: u64 = 5000;
 /// For 0, which means no limit in Hadoop: a read must not wait permanently for a dead machine. This
 /// is Hadoop's default.
 const READ_TIMEOUT_UNLIMITED: Duration = Duration::from_secs(60);
+/// Timers have this resolution.
+const HEDGE_AFTER_MIN: Duration = Duration::from_millis(1);
 /// Blocks are multiples of the range that a checksum covers.
 const BLOCK_BYTES_UNIT: u64 = 512;
 /// Hadoop's default for `fs.permissions.umask-mode`.
@@ -192,7 +194,7 @@ impl Settings {
             umask: values.umask()?,
             by_hostname: values.flag("dfs.client.use.datanode.hostname")?,
             read_timeout: if read_timeout.is_zero() { READ_TIMEOUT_UNLIMITED } else { read_timeout },
-            hedge_after: (hedges_max > 0).then_some(hedge_after),
+            hedge_after: (hedges_max > 0).then_some(hedge_after.max(HEDGE_AFTER_MIN)),
             hedges_max,
             pause: values.millis("dfs.client.failover.sleep.base.millis", 500)?,
             pause_max: values.millis("dfs.client.failover.sleep.max.millis", PAUSE_MAX_MS)?,
@@ -484,6 +486,17 @@ mod tests {
         assert_eq!(timeout("100"), Duration::from_millis(100));
         assert_eq!(timeout("0"), Duration::from_secs(60));
         assert_eq!(timeout(""), Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_read_is_not_hedged_before_a_timer_can_end() {
+        let hedge_after = |value| {
+            let pool = ("dfs.client.hedged.read.threadpool.size", "5");
+            let settings = [pool, ("dfs.client.hedged.read.threshold.millis", value)];
+            parse("hdfs://h/", &settings).unwrap().hedge_after
+        };
+        assert_eq!(hedge_after("0"), Some(Duration::from_millis(1)));
+        assert_eq!(hedge_after("2"), Some(Duration::from_millis(2)));
     }
 
     #[test]

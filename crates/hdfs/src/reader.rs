@@ -31,6 +31,8 @@ const ATTEMPTS: u32 = 6;
 /// Unit of the pauses between attempts. There is no pause before the second attempt. The pause
 /// before the third attempt is four units; each later pause is twice as long as the previous one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The shortest time after which a hedge is attempted again, if too many others run.
+const HEDGE_RETRY: Duration = Duration::from_millis(10);
 /// How long an attempt waits for new locations while the old ones may still be right.
 const LOCATE: Duration = Duration::from_secs(5);
 
@@ -153,11 +155,12 @@ impl HdfsReader {
             has_no_descriptor: false,
         };
         let mut has_failed = false;
+        let mut hedge_after = self.shared.settings.hedge_after;
         let mut running: FuturesUnordered<ReplicaRead<'_>> = FuturesUnordered::new();
         running.extend(nodes.next().map(|node| self.read_replica(node, block, at, len)));
         loop {
             let can_hedge = |_: &Duration| nodes.as_slice().first().is_some_and(|node| !self.is_last(node));
-            let hedge = self.shared.settings.hedge_after.filter(can_hedge);
+            let hedge = hedge_after.filter(can_hedge);
             let (node, fault) = tokio::select! {
                 biased;
                 read = running.next() => match read {
@@ -171,10 +174,11 @@ impl HdfsReader {
                     None => return Err(unreadable),
                 },
                 () = clock.sleep(hedge.unwrap_or(Duration::MAX)), if hedge.is_some() => {
-                    // If too many hedges run, it is attempted again after the same time.
                     if let Ok(permit) = self.shared.hedges.try_acquire() {
                         let read = nodes.next().map(|node| self.read_replica(node, block, at, len));
                         running.extend(read.map(|read| hedged(read, permit)));
+                    } else {
+                        hedge_after = hedge_after.max(Some(HEDGE_RETRY));
                     }
                     continue;
                 }

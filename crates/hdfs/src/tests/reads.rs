@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -465,6 +466,45 @@ async fn the_number_of_hedges_is_limited() {
     assert_eq!(one.unwrap(), bytes[..10]);
     assert_eq!(other.unwrap(), bytes[..10]);
     assert_eq!((hedges, cluster.reads()), (1, vec![0, 2]));
+}
+
+/// A clock that counts its timers.
+struct CountingClock {
+    clock: Arc<dyn Clock>,
+    timers: AtomicUsize,
+}
+
+impl Clock for CountingClock {
+    fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.timers.fetch_add(1, Ordering::Relaxed);
+        self.clock.sleep(duration)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_without_a_permit_for_a_hedge_does_not_poll_without_end() {
+    let hedged =
+        [("dfs.client.hedged.read.threadpool.size", "1"), ("dfs.client.hedged.read.threshold.millis", "0")];
+    let mut cluster = Cluster::with_small_blocks(2, &[]).await;
+    let clock = Arc::new(CountingClock { clock: cluster.env.clock.clone(), timers: AtomicUsize::new(0) });
+    let counted = Env { clock: clock.clone(), ..cluster.env.clone() };
+    cluster.fs = connect_with(&counted, Limits::default(), &hedged).await;
+    let (bytes, reader) = written(&cluster, 4000).await;
+    cluster.set_reads(&[0, 1], ReadBehavior::Slow);
+    let before = clock.timers.load(Ordering::Relaxed);
+    let (one, other) = tokio::join!(reader.read_at(0, 10), reader.read_at(0, 10));
+    assert_eq!(one.unwrap(), bytes[..10]);
+    assert_eq!(other.unwrap(), bytes[..10]);
+    let timers = clock.timers.load(Ordering::Relaxed) - before;
+    assert!(timers < 500, "{timers} in 3 s");
 }
 
 #[tokio::test(start_paused = true)]

@@ -132,9 +132,23 @@ impl Reachable {
             all.entry((scheme.to_owned(), authority.to_owned())).or_default().clone()
         };
         let opened = self.open_once(&remote, &place, root.is_some()).await;
+        drop(remote);
+        if opened.is_err() {
+            self.forget_failed();
+        }
         let fs = opened
             .map_err(|reason| format!("cannot open {scheme}://{authority}/{}: {reason}", path.as_str()))?;
         Ok(FoundFile::Foreign(ForeignFile { fs, path, root: root.cloned() }))
+    }
+
+    /// Removes the file systems that are not open and that no request waits for. Otherwise there
+    /// would be one for each authority that a request named.
+    fn forget_failed(&self) {
+        let mut all = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, remote| match Arc::get_mut(remote) {
+            Some(unused) => unused.get_mut().opened.is_some(),
+            None => true,
+        });
     }
 
     /// Opens `place`, unless an earlier request did. `has_root`: it is the file system of the root
@@ -220,6 +234,7 @@ mod tests {
             let error = found.err().unwrap();
             assert!(error.contains(uri) && !error.contains("hbase.rootdir"), "{error}");
         }
+        assert!(files.remote.lock().unwrap().is_empty(), "a client can name any authority");
     }
 
     #[tokio::test]

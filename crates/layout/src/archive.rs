@@ -59,12 +59,23 @@ impl RootDir {
     /// # Errors
     /// As for [`RootDir::archive_store_files`].
     pub async fn archive_region(&self, fs: &dyn FileSystem, table: &TableName, encoded: &str) -> Result<()> {
+        self.archive_files_of_region(fs, table, encoded).await?;
+        Ok(fs.delete(&self.table_dir(table).join(encoded)).await?)
+    }
+
+    /// Moves the store files of a region to the archive. Its directory stays.
+    pub(crate) async fn archive_files_of_region(
+        &self,
+        fs: &dyn FileSystem,
+        table: &TableName,
+        encoded: &str,
+    ) -> Result<()> {
         let dir = self.table_dir(table).join(encoded);
         let archive = self.archive_region_dir(table, encoded);
         for family in families_in(fs, &dir).await? {
             move_all(fs, &dir.join(&family), &archive.join(&family)).await?;
         }
-        Ok(fs.delete(&dir).await?)
+        Ok(())
     }
 }
 

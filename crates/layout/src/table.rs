@@ -336,9 +336,14 @@ impl RootDir {
         let dir = self.table_dir(table);
         let (mut regions, others): (Vec<&FileStatus>, Vec<&FileStatus>) =
             entries.iter().partition(|entry| is_region_dir(entry));
+        // This can fail, for example on a full disk, and the deletion of the table is then aborted.
+        // So until all files are in the archive, the table has its regions and its descriptor.
+        for region in &regions {
+            self.archive_files_of_region(fs, table, &region.name).await?;
+        }
         let last = regions.pop();
         for region in regions {
-            self.archive_region(fs, table, &region.name).await?;
+            fs.delete(&dir.join(&region.name)).await?;
         }
         for other in others {
             let path = dir.join(&other.name);
@@ -350,7 +355,7 @@ impl RootDir {
             }
         }
         if let Some(region) = last {
-            self.archive_region(fs, table, &region.name).await?;
+            fs.delete(&dir.join(&region.name)).await?;
         }
         // These calls may be late ones of a replaced master. If the next table of this name was
         // created meanwhile, its regions must stay.

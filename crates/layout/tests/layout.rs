@@ -146,6 +146,25 @@ async fn tables_are_created_listed_and_archived() {
     ));
 }
 
+/// The deletion of the table may then be aborted.
+#[tokio::test]
+async fn a_table_whose_files_cannot_be_archived_keeps_its_descriptor() {
+    let region = &regions()[0];
+    let file = root().family_dir(region, b"cf1").join("00ff");
+    for (operation, part) in [(Operation::MakeDirs, "archive"), (Operation::Rename, file.as_str())] {
+        let (fs, clock) = (MemoryFs::new(), base::testing::env(1).clock);
+        root().create_table(&fs, &table(), std::slice::from_ref(region)).await.unwrap();
+        fs.put(&file, "content");
+        let rule = Rule::new(Fault::NoSpace).on(operation).at(part);
+        let full = Faulty::new(Arc::new(fs.clone()), Plan::new(clock).rule(rule));
+        assert!(root().archive_table(&full, &table_name()).await.is_err(), "{operation:?}");
+        assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), table());
+        assert_eq!(fs.contents(&file).unwrap(), b"content");
+        root().archive_table(&fs, &table_name()).await.unwrap();
+        assert!(!exists(&fs, &root().table_dir(&table_name())).await);
+    }
+}
+
 /// A master that was replaced in the middle of the archival may complete its calls late, when the
 /// next table of this name exists.
 #[tokio::test(start_paused = true)]

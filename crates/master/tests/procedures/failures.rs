@@ -355,6 +355,34 @@ fn a_truncation_that_has_archived_nothing_can_be_aborted() {
     });
 }
 
+#[test]
+fn a_deletion_that_has_archived_nothing_can_be_aborted() {
+    for (operation, part) in [(Operation::MakeDirs, "archive/data/default/t"), (Operation::Rename, "/f/")] {
+        run(async {
+            let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+            cluster.wait(create(&cluster, "t").await.unwrap()).await.unwrap();
+            cluster.put(&alter::name(), "a", "f", "1").await;
+            alter::disable(&cluster).await;
+            faulty.add(Rule::new(Fault::NoSpace).on(operation).at(part));
+            let request = proto::DeleteTableRequest {
+                table_name: (&alter::name()).into(),
+                ..proto::DeleteTableRequest::default()
+            };
+            let id = cluster.master.delete_table(request).await.unwrap().proc_id.unwrap();
+            cluster.env.clock.sleep(Duration::from_secs(10)).await;
+            assert!(faulty.faults() > 0, "the files are to be archived");
+            assert!(abort(&cluster, id, true).await);
+            let ended = cluster.wait(Some(id)).await.unwrap_err();
+            assert!(ended.is(class::PROCEDURE_ABORTED), "{ended}");
+            faulty.heal();
+            let descriptor = cluster.root.read_table_descriptor(&*cluster.fs, &alter::name()).await;
+            assert_eq!(descriptor.unwrap().name, alter::name(), "{operation:?}");
+            alter::enable(&cluster).await;
+            assert_eq!(cluster.cells(&alter::name()).await, ["a/f=1"], "{operation:?}");
+        });
+    }
+}
+
 /// The next master may have deleted the table, so the listed directory may be that of a new table.
 #[test]
 fn a_replaced_master_archives_no_table() {

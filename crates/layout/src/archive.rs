@@ -142,6 +142,25 @@ pub(crate) async fn move_files(
     Ok(fs.sync_dir(from).await?)
 }
 
+/// Moves a file or directory that neither HBase nor this project has created. If its new name is in
+/// use, a number is appended. Does nothing if `from` does not exist.
+pub(crate) async fn move_unknown(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
+    let dir = to.parent();
+    fs.make_dirs(&dir).await?;
+    let (mut free, mut number) = (to.clone(), 0);
+    while fs.stat(&free).await?.is_some() {
+        number += 1;
+        free = dir.join(&format!("{}.{number}", to.name()));
+    }
+    match fs.rename(from, &free).await {
+        Ok(()) => {}
+        Err(fs::Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    fs.sync_dir(&dir).await?;
+    Ok(fs.sync_dir(&from.parent()).await?)
+}
+
 async fn move_file(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
     let (source, target) = (fs.stat(from).await?, fs.stat(to).await?);
     match (source, target) {

@@ -21,7 +21,7 @@ use cell::region::RegionInfo;
 use cell::schema::{TableDescriptor, TableName};
 use fs::{FilePath, FileStatus, FileSystem};
 
-use crate::archive::{move_all, move_files};
+use crate::archive::{move_all, move_files, move_unknown};
 use crate::link::FileLink;
 use crate::store::{StoreFileName, dir_name, random_name};
 use crate::table::LinkedFile;
@@ -36,9 +36,17 @@ const REGION_LEN: usize = 32;
 /// The end of the last day that a name can have, 9999-12-31, in milliseconds since the epoch.
 const LAST_MS: i64 = 2_932_897 * 24 * 3600 * 1000 - 1;
 
-/// The MOB files of a family, listed before they are archived.
+/// The entries of the MOB directories of a table, listed before they are archived.
 #[derive(Debug)]
-pub(crate) struct MobFamilyFiles {
+pub(crate) struct MobTableFiles {
+    families: Vec<MobFamilyFiles>,
+    /// The paths of entries that are not MOB files, below the table's directory.
+    unknown: Vec<String>,
+}
+
+/// The MOB files of a family.
+#[derive(Debug)]
+struct MobFamilyFiles {
     /// The name of the family's directory.
     dir: String,
     names: Vec<String>,
@@ -228,36 +236,47 @@ impl RootDir {
     /// # Errors
     /// File system errors; another call can finish the move.
     pub async fn archive_mob_table(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
-        let families = self.list_mob_families(fs, table).await?;
-        self.archive_mob_families(fs, table, &families).await
+        let files = self.list_mob_table(fs, table).await?;
+        self.archive_mob_files_of_table(fs, table, &files).await
     }
 
-    /// Lists the MOB files of a table.
-    pub(crate) async fn list_mob_families(
+    /// Lists the entries of the MOB directories of a table.
+    pub(crate) async fn list_mob_table(
         &self,
         fs: &dyn FileSystem,
         table: &TableName,
-    ) -> Result<Vec<MobFamilyFiles>> {
-        let dir = self.mob_table_dir(table).join(&pseudo_region(table).encoded_name());
-        let mut families = Vec::new();
+    ) -> Result<MobTableFiles> {
+        let (dir, region) = (self.mob_table_dir(table), pseudo_region(table).encoded_name());
+        let region_dir = dir.join(&region);
+        let (mut families, mut unknown) = (Vec::new(), Vec::new());
         for entry in file::list(fs, &dir).await? {
-            if entry.is_dir {
-                let files = file::list(fs, &dir.join(&entry.name)).await?;
-                let names = files.into_iter().filter(|file| !file.is_dir).map(|file| file.name).collect();
-                families.push(MobFamilyFiles { dir: entry.name, names });
+            if !entry.is_dir || entry.name != region {
+                unknown.push(entry.name);
             }
         }
-        Ok(families)
+        for entry in file::list(fs, &region_dir).await? {
+            let path = format!("{region}/{}", entry.name);
+            if !entry.is_dir {
+                unknown.push(path);
+                continue;
+            }
+            let entries = file::list(fs, &region_dir.join(&entry.name)).await?;
+            let (dirs, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.is_dir);
+            unknown.extend(dirs.into_iter().map(|dir| format!("{path}/{}", dir.name)));
+            let names = files.into_iter().map(|file| file.name).collect();
+            families.push(MobFamilyFiles { dir: entry.name, names });
+        }
+        Ok(MobTableFiles { families, unknown })
     }
 
-    /// Moves the listed MOB files of a table to the archive, and removes the directories of the
-    /// table. If other files are there, they may be those of the next table of this name, so they
-    /// stay, and this is an error.
-    pub(crate) async fn archive_mob_families(
+    /// Moves the listed entries of a table's MOB directories to the archive, and removes the
+    /// directories. Entries that were not listed may be those of the next table of this name, so
+    /// they stay, and this is an error.
+    pub(crate) async fn archive_mob_files_of_table(
         &self,
         fs: &dyn FileSystem,
         table: &TableName,
-        families: &[MobFamilyFiles],
+        files: &MobTableFiles,
     ) -> Result<()> {
         let dir = self.mob_table_dir(table);
         if fs.stat(&dir).await?.is_none() {
@@ -265,7 +284,10 @@ impl RootDir {
         }
         let archive = self.archive_region_dir(table, &pseudo_region(table).encoded_name());
         let region_dir = dir.join(&pseudo_region(table).encoded_name());
-        for family in families {
+        for path in &files.unknown {
+            move_unknown(fs, &dir.join(path), &archive.parent().join(path)).await?;
+        }
+        for family in &files.families {
             let from = region_dir.join(&family.dir);
             let names: Vec<&str> = family.names.iter().map(String::as_str).collect();
             move_files(fs, &from, &archive.join(&family.dir), &names).await?;

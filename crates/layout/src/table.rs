@@ -7,7 +7,7 @@ use fs::{FilePath, FileStatus, FileSystem};
 
 use crate::archive::check_region_archive;
 use crate::link::FileLink;
-use crate::mob::MobFamilyFiles;
+use crate::mob::MobTableFiles;
 use crate::reference::Reference;
 use crate::{Result, RootDir, corrupt, descriptor, file, mob, region, store};
 
@@ -29,7 +29,7 @@ pub struct LinkedFile {
 #[derive(Debug)]
 pub struct TableFiles {
     entries: Vec<FileStatus>,
-    mob_families: Vec<MobFamilyFiles>,
+    mob: MobTableFiles,
 }
 
 impl LinkedFile {
@@ -301,8 +301,8 @@ impl RootDir {
     /// # Errors
     /// File system errors.
     pub async fn list_table_files(&self, fs: &dyn FileSystem, table: &TableName) -> Result<TableFiles> {
-        let mob_families = self.list_mob_families(fs, table).await?;
-        Ok(TableFiles { entries: file::list(fs, &self.table_dir(table)).await?, mob_families })
+        let mob = self.list_mob_table(fs, table).await?;
+        Ok(TableFiles { entries: file::list(fs, &self.table_dir(table)).await?, mob })
     }
 
     /// The second part of [`archive_table`](RootDir::archive_table): archives only what was listed.
@@ -319,7 +319,7 @@ impl RootDir {
         files: &TableFiles,
     ) -> Result<()> {
         self.archive_entries(fs, table, &files.entries).await?;
-        self.archive_mob_families(fs, table, &files.mob_families).await
+        self.archive_mob_files_of_table(fs, table, &files.mob).await
     }
 
     async fn archive_regions(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {

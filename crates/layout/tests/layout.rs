@@ -16,6 +16,7 @@ use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::local::LocalFs;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
+use layout::mob::pseudo_region;
 use layout::{Error, Identity, Inventory, RootDir};
 
 /// Number of times that a descriptor is replaced while it is being read.
@@ -212,6 +213,27 @@ async fn a_late_archival_keeps_the_descriptor_and_mob_files_of_the_next_table() 
             assert_eq!(root().read_table_descriptor(&fs, &table_name()).await.unwrap(), table(), "{late}");
             assert_eq!(fs.contents(&mob_file(MOB_FILE)).as_deref(), Some(&b"values"[..]), "{late}");
         }
+    }
+}
+
+/// Otherwise the deletion of the table would fail as long as they exist.
+#[tokio::test]
+async fn unknown_entries_of_mob_directories_are_moved_to_the_archive() {
+    let fs = MemoryFs::new();
+    let family_dir = root().mob_family_dir(&table_name(), b"cf1");
+    let table_dir = family_dir.parent().parent();
+    let archive = root().archive_family_dir(&pseudo_region(&table_name()), b"cf1");
+    for suffix in ["", ".1"] {
+        root().create_table(&fs, &table(), &regions()).await.unwrap();
+        fs.put(&family_dir.join("dir").join("x"), "in a directory");
+        fs.put(&family_dir.parent().join("x"), "next to a family");
+        fs.put(&table_dir.join("x"), "next to the region");
+        root().archive_table(&fs, &table_name()).await.unwrap();
+        assert!(!exists(&fs, &table_dir).await);
+        let moved = |path: FilePath| String::from_utf8(fs.contents(&path).unwrap()).unwrap();
+        assert_eq!(moved(archive.join(&format!("dir{suffix}/x"))), "in a directory");
+        assert_eq!(moved(archive.parent().join(&format!("x{suffix}"))), "next to a family");
+        assert_eq!(moved(archive.parent().parent().join(&format!("x{suffix}"))), "next to the region");
     }
 }
 

@@ -161,6 +161,8 @@ pub struct Region {
     compaction_settings: Vec<Settings>,
     // By store: the compactions in progress.
     compacting: Vec<Mutex<compact::InProgress>>,
+    // By store: whether the directory for new files can be used, see `ready_output_dir`.
+    output_dirs_ready: Vec<tokio::sync::Mutex<bool>>,
     // A running compaction holds the read lock; a close waits for the write lock.
     compactions_run: tokio::sync::RwLock<()>,
     archiving: tokio::sync::Mutex<()>,

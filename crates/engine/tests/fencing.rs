@@ -116,6 +116,7 @@ async fn freeze_at_every_call(has_files: bool, work: impl AsyncFn(&Opened, &Disk
     }
 }
 
+/// The first flush creates the directories for new files.
 #[test]
 fn a_flush_adds_no_file_after_a_takeover() {
     run(freeze_at_every_call(false, async |first: &Opened, _: &Disk| first.region.flush().await.is_ok()));
@@ -180,11 +181,13 @@ fn a_missing_directory_for_new_files_is_created_again() {
     run(async {
         let disk = Disk::new();
         let first = disk.open_first(options()).await.unwrap();
-        one(&first, put("a")).await;
         let scratch = format!("data/default/t/{}/.tmp", region_info().encoded_name());
-        disk.memory.delete(&FilePath::new(&scratch)).await.unwrap();
-        first.region.flush().await.unwrap();
-        assert_eq!(names(&disk.memory, &store_dir("f")).await.len(), 1);
+        for (row, files) in [("a", 1), ("b", 2)] {
+            one(&first, put(row)).await;
+            first.region.flush().await.unwrap();
+            assert_eq!(names(&disk.memory, &store_dir("f")).await.len(), files);
+            disk.memory.delete(&FilePath::new(&scratch)).await.unwrap();
+        }
     });
 }
 
@@ -197,6 +200,7 @@ fn a_region_opens_without_space_for_its_directories() {
         disk.faulty.add(full);
         let first = disk.open_first(options()).await.unwrap();
         one(&first, put("a")).await;
+        first.region.flush().await.unwrap_err();
         disk.faulty.heal();
         first.region.flush().await.unwrap();
         assert_eq!(names(&disk.memory, &store_dir("f")).await.len(), 1);

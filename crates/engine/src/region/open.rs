@@ -3,7 +3,7 @@
 //!
 //! 1. Check that the log of this server was not taken over. Complete or undo an interrupted bulk
 //!    load. Remove leftovers of unfinished flushes and compactions. A file under its final name is
-//!    complete. Create the directories for new files, and check the log again.
+//!    complete. Check the log again.
 //! 2. Drop files that another file lists as replaced. A missing file of the inventory is an error.
 //! 3. Replay logs and `recovered.edits`: put the edits that no file has into memory. Flush when
 //!    they take much memory.
@@ -14,10 +14,9 @@
 //! before the region serves, and these files are then deleted.
 //!
 //! A server may be frozen while it opens a region, together with its clocks, and continue when the
-//! region is open elsewhere. It finds this out by the checks of its log (`Log::check_owned`). If
-//! the second check succeeds, the directories for new files existed before another server could
-//! open the region. That server removes them, so whatever happens after the check, this one can
-//! move no file into a store.
+//! region is open elsewhere. It finds this out by the checks of its log (`Log::check_owned`), each
+//! before it changes files that the other server may use. Whatever the checks miss, it can move no
+//! file into a store (see `output`).
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -40,7 +39,6 @@ use crate::mob::MobResolver;
 use crate::mvcc::Mvcc;
 use crate::recovery::JoinedEntries;
 use crate::region::files::{FileCache, OpenedFiles, open_files};
-use crate::region::output::make_output_dir;
 use crate::region::recovered_edits::RecoveredEdits;
 use crate::region::split_policy::SplitPolicy;
 use crate::region::strays::{Removal, Stray};
@@ -150,6 +148,7 @@ impl Region {
         let has_mob = families.iter().any(FamilyDescriptor::is_mob);
         let mob = has_mob.then(|| Arc::new(MobResolver::new((&services).into(), info.table.clone())));
         let store_counts = families.iter().map(|_| Counts::default()).collect();
+        let output_dirs_ready = families.iter().map(|_| tokio::sync::Mutex::default()).collect();
         Arc::new_cyclic(|this| Region {
             number: next_number(),
             durability: durability_of(&table),
@@ -166,6 +165,7 @@ impl Region {
             rules: families.iter().map(|family| FamilyRules::in_region(family, &services.options)).collect(),
             compaction_settings,
             compacting: compact::none_in_progress(families.len()),
+            output_dirs_ready,
             compactions_run: tokio::sync::RwLock::default(),
             archiving: tokio::sync::Mutex::default(),
             recorded: tokio::sync::Mutex::new(inventory),
@@ -339,8 +339,7 @@ fn add_repair_hint(error: Error, info: &RegionInfo) -> Error {
     }
 }
 
-/// Removes unfinished files of an earlier opening. Creates the directories for new files, and
-/// missing directories of families.
+/// Removes unfinished files of an earlier opening, and creates missing directories of families.
 async fn prepare_directories(
     services: &RegionServices,
     info: &RegionInfo,
@@ -356,11 +355,6 @@ async fn prepare_directories(
         let dir = root.family_dir(info, &family.name);
         if fs.stat(&dir).await?.is_none() {
             fs.make_dirs(&dir).await?;
-        }
-        match make_output_dir(services, info, family).await {
-            // The region opens on a full disk, too. The next flush creates the directory.
-            Err(Error::Fs(fs::Error::NoSpace { .. } | fs::Error::VolumeFull { .. })) => {}
-            made => made?,
         }
     }
     Ok(())

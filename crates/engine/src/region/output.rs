@@ -4,17 +4,17 @@
 //! A file is written and synced outside its store, under its final name. Then it is moved in, the
 //! directory is synced, and the file is opened again. Only a file that was read back is used.
 //!
-//! Files are written in directories that this opening of the region has created
+//! Files are written in directories of this opening of the region
 //! ([`layout::RootDir::for_opening`]). The next opening, on any server, removes them first. So a
 //! server that was frozen meanwhile can move no file in any more: the cells in it may have been
-//! deleted since, and their delete markers dropped.
+//! deleted since, and their delete markers dropped. The directory of a store is created for its
+//! first file, because most regions are opened and closed more often than they get new files.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cell::region::RegionInfo;
 use cell::schema::{BlockEncoding, BloomType, Compression, FamilyDescriptor};
 use fs::{FilePath, Preferences, Purpose, Role};
 use hfile::{Reader, StoreInfo, Writer, WriterOptions};
@@ -203,23 +203,6 @@ pub(super) fn purpose_of_reader(reader: &Reader, family: &FamilyDescriptor) -> P
         expected_bytes: reader.len(),
         newest_ms: u64::try_from(info.time_range.max).ok(),
     }
-}
-
-/// Creates the directory for new files of a store. The caller has checked that the region is not
-/// open elsewhere, or checks it next.
-pub(super) async fn make_output_dir(
-    services: &RegionServices,
-    info: &RegionInfo,
-    family: &FamilyDescriptor,
-) -> Result<()> {
-    let fs = &*services.fs;
-    let store = StoreDir { fs, root: &services.root, region: info, family: &family.name };
-    let dir = services.tracker.output_dir(store);
-    fs.make_dirs(&dir).await?;
-    if let Some(policy) = services.options.storage.of_family(family) {
-        fs.set_storage_policy(&dir, &policy).await;
-    }
-    Ok(())
 }
 
 /// Applies the preferences of the storage where the family states none. Only compactions do this: a
@@ -503,18 +486,31 @@ impl Region {
         Ok(Writer::create(fs, &dir.join(&output.name), options).await?)
     }
 
-    /// The directory for new files of the store `at`, which exists. It was created when the region
-    /// opened, so only another opening removes it, or an operator. Without the check before it is
-    /// created again, a server that was frozen could add files to a region that is open elsewhere.
+    /// The directory for new files of the store `at`, which exists. Only another opening removes
+    /// it, or an operator.
+    ///
+    /// A server that was frozen before it creates the directory must not use it: no other opening
+    /// may remove it any more. So the directory counts as ready only after a check that follows its
+    /// creation, also for the next call if this one fails.
     ///
     /// # Errors
     /// If the region is open elsewhere; file system errors.
     pub(super) async fn ready_output_dir(&self, at: usize) -> Result<FilePath> {
+        let fs = &*self.services.fs;
         let dir = self.services.tracker.output_dir(self.tracked_store(at));
-        if self.services.fs.stat(&dir).await?.is_none() {
-            self.check_owned().await?;
-            make_output_dir(&self.services, &self.info, &self.families[at]).await?;
+        let mut is_ready = self.output_dirs_ready[at].lock().await;
+        if *is_ready && fs.stat(&dir).await?.is_some() {
+            return Ok(dir);
         }
+        *is_ready = false;
+        // If another opening removed the directory, the region does not get it back.
+        self.check_owned().await?;
+        fs.make_dirs(&dir).await?;
+        if let Some(policy) = self.services.options.storage.of_family(&self.families[at]) {
+            fs.set_storage_policy(&dir, &policy).await;
+        }
+        self.check_owned().await?;
+        *is_ready = true;
         Ok(dir)
     }
 

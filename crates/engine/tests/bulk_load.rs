@@ -349,6 +349,55 @@ fn files_are_not_compacted_before_their_load_is_settled() {
     });
 }
 
+async fn has_record(fs: &MemoryFs) -> bool {
+    RootDir::new(FilePath::root()).has_bulk_load(fs, &region_info()).await.unwrap()
+}
+
+#[test]
+fn a_load_completes_an_earlier_one_whose_record_was_not_removed() {
+    run(async {
+        let (env, memory) = (base::testing::env(1), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        let region = &opened.region;
+        let first = write_file(&memory, "staging/x/f/a", &[put("a", "f", 5, "v")]).await;
+        let second = write_file(&memory, "staging/x/f/b", &[put("b", "f", 5, "v")]).await;
+        // The first one removes the temporary name of the record.
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Delete).at(".bulk_load").after(1).times(1));
+        assert!(region.bulk_load(load_of(vec![own("f", &first)])).await.unwrap());
+        assert!(has_record(&memory).await);
+        assert!(region.bulk_load(load_of(vec![own("f", &second)])).await.unwrap());
+        assert!(!has_record(&memory).await);
+        assert_eq!(region.compact(Some(b"f"), CompactionKind::Major).await.unwrap(), 2);
+        assert_eq!(scan(region).await.unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn a_load_moves_the_files_of_a_failed_one_back() {
+    run(async {
+        let (env, memory) = (base::testing::env(1), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        let region = &opened.region;
+        let first = write_file(&memory, "staging/x/f/a", &[put("a", "f", 5, "v")]).await;
+        let second = write_file(&memory, "staging/x/f/b", &[put("b", "f", 5, "v")]).await;
+        // The file is in its store, and can neither be opened nor moved back.
+        let store = RootDir::new(FilePath::root()).family_dir(&region_info(), b"f");
+        for operation in [Operation::Open, Operation::Rename] {
+            faulty.add(Rule::new(Fault::Fail).on(operation).at(store.as_str()));
+        }
+        assert!(region.bulk_load(load_of(vec![own("f", &first)])).await.is_err());
+        faulty.heal();
+        assert!(has_record(&memory).await && memory.contents(&first).is_none());
+        assert!(region.bulk_load(load_of(vec![own("f", &second)])).await.unwrap());
+        assert!(!has_record(&memory).await && memory.contents(&first).is_some());
+        assert_eq!(scan(region).await.unwrap().len(), 1);
+        assert!(region.bulk_load(load_of(vec![own("f", &first)])).await.unwrap());
+        assert_eq!(scan(region).await.unwrap().len(), 2);
+    });
+}
+
 /// Which states the pictures of a campaign showed.
 #[derive(Default)]
 struct Coverage {

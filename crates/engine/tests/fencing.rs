@@ -54,16 +54,21 @@ impl Disk {
         self.faulty.add(Rule::new(Fault::Delay(FROZEN)).at(&dir).after(calls).times(1));
     }
 
-    /// What the other server does while server `number` is frozen. The new name of the directory of
-    /// logs is one that [`open`] replays.
-    async fn take_over_and_delete(&self, number: u64) {
+    /// Opens the region on the other server while server `number` is frozen. The new name of the
+    /// directory of logs is one that [`open`] replays.
+    async fn take_over(&self, number: u64) -> Opened {
         self.env.clock.sleep(LATER).await;
         let dir = |number: u64| FilePath::new(&format!("WALs/host,16020,{number}"));
         // A server that was frozen before it had a log opens the region after this one.
         if self.memory.stat(&dir(number)).await.unwrap().is_some() {
             self.memory.rename(&dir(number), &dir(number + 100)).await.unwrap();
         }
-        let other = self.open_elsewhere().await;
+        self.open_elsewhere().await
+    }
+
+    /// What the other server does while server `number` is frozen.
+    async fn take_over_and_delete(&self, number: u64) {
+        let other = self.take_over(number).await;
         for row in ROWS {
             one(&other, Mutation::delete(row, Vec::new())).await;
         }
@@ -133,14 +138,42 @@ fn a_compaction_adds_no_file_after_a_takeover() {
 #[test]
 fn a_bulk_load_adds_no_file_after_a_takeover() {
     run(freeze_at_every_call(true, async |first: &Opened, disk: &Disk| {
-        // A file of the region itself has cells of its rows.
-        let own = FilePath::new(&format!("archive/{}", store_dir("f")));
         first.region.compact(None, CompactionKind::Major).await.is_ok()
-            && match names(&disk.memory, own.as_str()).await.first() {
-                Some(name) => load(first, own.join(name)).await,
+            && match archived_file(disk).await {
+                Some(file) => load(first, file).await,
                 None => false,
             }
     }));
+}
+
+/// The first server may write the record of its load late, or leave it.
+#[test]
+fn a_frozen_bulk_load_does_not_block_loads_elsewhere() {
+    run(async {
+        for calls in 0.. {
+            let disk = Disk::new();
+            let first = disk.open_first(options()).await.unwrap();
+            for row in ROWS {
+                one(&first, put(row)).await;
+                first.region.flush().await.unwrap();
+            }
+            first.region.compact(None, CompactionKind::Major).await.unwrap();
+            let file = archived_file(&disk).await.unwrap();
+            disk.freeze_after(calls);
+            let (is_done, other) = tokio::join!(load(&first, file.clone()), disk.take_over(1));
+            if disk.faulty.faults() == 0 {
+                assert!(is_done && calls > 10, "the load has {calls} calls");
+                return;
+            }
+            assert!(load(&other, file).await, "frozen after {calls} calls");
+        }
+    });
+}
+
+/// A file of the region itself, which has cells of its rows.
+async fn archived_file(disk: &Disk) -> Option<FilePath> {
+    let dir = FilePath::new(&format!("archive/{}", store_dir("f")));
+    names(&disk.memory, dir.as_str()).await.first().map(|name| dir.join(name))
 }
 
 /// Loads a copy of a file.

@@ -175,7 +175,11 @@ impl RootDir {
         Ok(openings.map(|entry| all.join(&entry.name)).chain([all.clone()]).collect())
     }
 
-    async fn read_bulk_load(
+    /// The record of a bulk load of the region that was not completed or rolled back.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for a damaged record; file system errors.
+    pub async fn read_bulk_load(
         &self,
         fs: &dyn FileSystem,
         region: &RegionInfo,

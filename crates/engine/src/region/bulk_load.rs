@@ -14,6 +14,8 @@
 //! * Readers see the files of all families or none: the view is replaced once.
 //! * After a crash, the next open finds the record. If all files are in their stores, the load is
 //!   complete, and the marker is logged again. Otherwise the files are moved back.
+//! * A load first settles an earlier one whose record remains. It is complete if the view has its
+//!   files.
 //! * No flush runs between the steps 3 and 7, so at most one load of a region has a record.
 //! * No compaction uses the files before step 7 has succeeded, so the record names existing files.
 //!
@@ -311,13 +313,7 @@ impl Region {
         // No flush runs until the load is complete.
         let mut pending = self.flushing.lock().await;
         self.check_serving()?;
-        if services.root.has_bulk_load(&*services.fs, &self.info).await? {
-            // Moving the files back failed, or removing the record. The next open of the region
-            // settles it.
-            let path = services.root.region_dir(&self.info);
-            let what = "an earlier load is not settled: close and open the region";
-            return Err(fs::Error::io(&path, "bulk load", what).into());
-        }
+        self.settle_earlier_load().await?;
         let seq_id = match load.assigns_seq_id {
             true => Some(self.flush_for_load(&mut pending).await?),
             false => None,
@@ -326,6 +322,8 @@ impl Region {
             self.ready_output_dir(file.store).await?;
         }
         let record = self.record_of(load, staged, seq_id);
+        // If the region is open elsewhere, its next load there would find this record.
+        self.check_owned().await?;
         let placed = match services.root.write_bulk_load(&*services.fs, &self.info, &record).await {
             Ok(()) => self.place(staged, &record, seq_id.unwrap_or(0)).await,
             Err(error) => Err(error.into()),
@@ -351,7 +349,7 @@ impl Region {
             }
             Err(error) => warn!(
                 region = %self.name, %error,
-                "cannot remove the record of a bulk load: its files are not compacted until the region opens again"
+                "cannot remove the record of a bulk load: its files are not compacted until the next load or opening"
             ),
         }
         drop(pending);
@@ -364,6 +362,37 @@ impl Region {
             self.warm_cache(at, vec![(file, Vec::new())]);
         }
         Ok(())
+    }
+
+    /// Settles an earlier load whose record remains: the record could not be removed, or the files
+    /// could not be moved back, or a server that was frozen wrote the record after this one had
+    /// opened the region. The caller holds the flush lock.
+    async fn settle_earlier_load(&self) -> Result<()> {
+        let (fs, root) = (&*self.services.fs, &self.services.root);
+        let Some(record) = root.read_bulk_load(fs, &self.info).await? else { return Ok(()) };
+        warn!(region = %self.name, files = record.files.len(), "settling an earlier bulk load");
+        let Some(loaded) = self.files_in_view(&record) else {
+            self.move_back(&record).await?;
+            self.strays().retain(|stray| stray.removal.is_some());
+            return Ok(());
+        };
+        self.check_owned().await?;
+        root.remove_bulk_load(fs, &self.info).await?;
+        for (store, file) in loaded {
+            self.in_progress(store).release(std::slice::from_ref(&file));
+        }
+        Ok(())
+    }
+
+    /// The files of a load, each with the index of its store; `None` if the view lacks one.
+    fn files_in_view(&self, record: &BulkLoadRecord) -> Option<Vec<(usize, Arc<StoreFile>)>> {
+        let view = self.view.load();
+        let find = |loaded: &LoadedFile| {
+            let store = self.store_of(&loaded.family).ok()?;
+            let file = view.stores[store].files.iter().find(|file| file.name() == loaded.name)?;
+            Some((store, file.clone()))
+        };
+        record.files.iter().map(find).collect()
     }
 
     /// Flushes, and returns a sequence id so that all earlier edits are in files and all later ones
@@ -464,7 +493,7 @@ impl Region {
     /// Moves the files of a failed load back. No view has them.
     async fn undo(&self, record: &BulkLoadRecord) {
         if let Err(error) = self.move_back(record).await {
-            warn!(region = %self.name, %error, "cannot undo a bulk load; the next open of the region will");
+            warn!(region = %self.name, %error, "cannot undo a bulk load; the next load or opening will");
             // Until then, compactions list the files as replaced, so that they never become
             // visible.
             for LoadedFile { family, name, .. } in &record.files {

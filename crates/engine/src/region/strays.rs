@@ -20,7 +20,7 @@ pub(super) struct Stray {
     /// The name of the file.
     pub(super) name: String,
     /// How it leaves the store. `None` for a file of a bulk load that could not be rolled back: the
-    /// next open of the region does that.
+    /// next load or open of the region does that.
     pub(super) removal: Option<Removal>,
 }
 

@@ -14,6 +14,7 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::BlockLoader;
 use fs::{FilePath, FileSystem};
 use layout::RootDir;
+use master::procedure::fence_dir;
 
 use crate::Result;
 use crate::scratch::list;
@@ -35,26 +36,36 @@ pub(crate) async fn new_name(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> 
     Ok(ServerName { host: HOST.into(), port: 1, start_code })
 }
 
-/// Takes the directories of the logs of earlier servers of this kind, and fences these logs. One of
-/// them may be frozen together with its clocks, like the master that runs it. When it continues, it
-/// finds out that its log was taken over ([`wal::Log::check_owned`]).
+/// Takes the directories `dirs` of the logs of earlier servers, and fences these logs. Returns the
+/// new paths of the directories. A paused region server can then acknowledge no edit that a scan of
+/// the logs would miss. A server of this kind may be frozen together with its clocks, like the
+/// master that runs it. When it continues, it finds out that its log was taken over
+/// ([`wal::Log::check_owned`]).
 ///
 /// # Errors
 /// File system errors. Another call can complete this one.
-pub(crate) async fn fence_earlier(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> Result<()> {
-    for entry in list(fs, &root.wals_dir()).await?.into_iter().filter(|entry| entry.is_dir) {
-        let Some((name, is_fenced)) = RootDir::server_of_wal_dir(&entry.name) else { continue };
-        if name.host != HOST {
-            continue;
-        }
-        let taken = root.fenced_wal_dir(&name);
-        if !is_fenced {
-            fs.rename(&root.wal_dir(&name), &taken).await?;
-            fs.sync_dir(&root.wals_dir()).await?;
-        }
-        wal::fence_logs(fs, &*env.random, &taken).await?;
+pub(crate) async fn take_logs(
+    env: &Env,
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    dirs: Vec<FilePath>,
+) -> Result<Vec<FilePath>> {
+    let mut taken = Vec::with_capacity(dirs.len());
+    for dir in dirs {
+        let (from, to) = match RootDir::server_of_wal_dir(dir.name()) {
+            Some((server, false)) => (dir, root.fenced_wal_dir(&server)),
+            // The call that renamed it may have ended before it fenced all logs.
+            Some((server, true)) => (root.wal_dir(&server), dir),
+            // No server writes there.
+            None => {
+                taken.push(dir);
+                continue;
+            }
+        };
+        fence_dir(fs, &*env.random, &from, &to).await?;
+        taken.push(to);
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// Opens regions, with one log for all of them.

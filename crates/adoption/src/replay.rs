@@ -89,7 +89,8 @@ pub(crate) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    /// Scans the logs. An earlier replay that did not end can change nothing any more.
+    /// Fences and scans the logs. Earlier servers, and an earlier replay that did not end, can
+    /// acknowledge and change nothing any more.
     ///
     /// # Errors
     /// Errors of the file system, and logs of an unsupported format.
@@ -99,8 +100,8 @@ impl<'a> Replay<'a> {
         root: &'a RootDir,
         on_damage: OnDamage,
     ) -> Result<Replay<'a>> {
-        offline::fence_earlier(env, &**fs, root).await?;
         let dirs = log_dirs(&**fs, root).await?;
+        let dirs = offline::take_logs(env, &**fs, root, dirs).await?;
         let server = OfflineServer::start(env, fs, root, (&dirs, &root.log_records()), on_damage).await?;
         Ok(Replay { fs, root, server })
     }
@@ -186,6 +187,7 @@ mod tests {
     use fs::FilePath;
     use fs::faulty::{Fault, Faulty, Plan, Rule};
     use fs::memory::MemoryFs;
+    use master::store::LoneRegion;
     use wire::meta::row::put_open;
 
     use super::*;
@@ -331,6 +333,26 @@ mod tests {
         assert!(earlier.server.open(table(), closed.clone()).await.is_err());
         assert_eq!([files(&open).await, files(&closed).await], before);
         assert_eq!(rows_in_files(&disk).await, ROWS);
+    }
+
+    /// As by a region server that was paused, and whose session has expired.
+    #[tokio::test(start_paused = true)]
+    async fn an_earlier_region_server_acknowledges_no_edit_after_the_scan() {
+        let disk = MemoryFs::new();
+        root().create_table(&disk, &table(), &regions()).await.unwrap();
+        let (env, root, fs) = (env_of(3).await, root(), shared(&disk));
+        let fs: Arc<dyn FileSystem> = Arc::new(fs::shared::Shared::new(fs));
+        let name = ServerName { host: "h".into(), port: 1, start_code: 3 };
+        let [region, _] = regions();
+        let paused = LoneRegion::open(&env, &fs, &root, &name, (table(), region.clone())).await.unwrap();
+        let put = async |row: &'static str| {
+            let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v");
+            paused.region().batch_atomic(vec![Mutation::put(row.as_bytes().to_vec(), vec![cell])]).await
+        };
+        put("row-1").await.unwrap();
+        let replay = Replay::begin(&env_of(4).await, &fs, &root, OnDamage::Refuse).await.unwrap();
+        assert!(put("row-2").await.is_err());
+        assert!(replay.server.may_have_edits_of(&region));
     }
 
     #[tokio::test(start_paused = true)]

@@ -43,11 +43,11 @@ pub use merge_regions::merged_of;
 pub use record::{Record, UnreadableRecord};
 pub use region_transition::RegionTransition;
 pub use retry::Waiting;
+pub use server_crash::fence_dir;
 pub use split_region::daughters_of;
 
 pub(crate) use gc_parents::may_need_parents;
 pub(crate) use merge_regions::check_requested as check_merge_requested;
-pub(crate) use server_crash::fence_dir;
 pub(crate) use split_region::split_row_of;
 
 use std::collections::{BTreeMap, BTreeSet};

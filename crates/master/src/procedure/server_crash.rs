@@ -68,8 +68,11 @@ async fn try_fence(context: &Context, server: &ServerName, kind: LogKind) -> Ans
 }
 
 /// Takes a directory of logs, and fences each log: a process that has a log open can add nothing to
-/// it.
-pub(crate) async fn fence_dir(
+/// it. The caller can repeat this.
+///
+/// # Errors
+/// The file system's error, also if both directories exist.
+pub async fn fence_dir(
     fs: &dyn FileSystem,
     random: &dyn Random,
     from: &FilePath,

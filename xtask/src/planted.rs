@@ -200,7 +200,7 @@ const FAULTS: &[Fault] = &[
         description: "a cluster starts on the directory of a standalone server without replaying its logs",
         change: Change::Replaced {
             file: "crates/roles/src/candidate.rs",
-            text: "    let replayed = replay_logs().await;",
+            text: "    let replayed = replay_logs(store.region().clone()).await;",
             by: "    let _ = replay_logs;
     let replayed = Ok::<(), String>(());",
         },

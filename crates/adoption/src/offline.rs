@@ -68,41 +68,58 @@ pub(crate) async fn take_logs(
     Ok(taken)
 }
 
-/// Opens regions, with one log for all of them.
-pub struct OfflineServer {
+/// The log of a server that has not read the logs of earlier runs yet.
+pub(crate) struct OfflineLog {
+    env: Env,
+    fs: Arc<dyn FileSystem>,
+    root: RootDir,
     name: ServerName,
-    services: RegionServices,
-    recovered: RecoveredLogs,
+    log: Arc<wal::Log>,
 }
 
-impl OfflineServer {
-    /// Scans the logs in `log_dirs`, and begins a log below `root`. `records` list the logs that
-    /// must be there. `on_damage` determines whether regions open without edits that are lost in a
-    /// damaged log.
+impl OfflineLog {
+    /// Begins a log below `root`.
     ///
     /// # Errors
-    /// Errors of the file system, and logs of an unsupported format.
-    pub async fn start(
-        env: &Env,
-        fs: &Arc<dyn FileSystem>,
-        root: &RootDir,
-        (log_dirs, records): (&[FilePath], &[FilePath]),
-        on_damage: OnDamage,
-    ) -> Result<OfflineServer> {
+    /// File system errors.
+    pub(crate) async fn create(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir) -> Result<OfflineLog> {
         let name = new_name(env, &**fs, root).await?;
-        let logs = (log_dirs, records);
-        let recovered = RecoveredLogs::scan(fs.clone(), root, logs, name.start_code, on_damage).await?;
         let options = wal::LogOptions {
             reserve_bytes: 0,
             ..wal::LogOptions::new(root.wal_dir(&name), &name.url_encoded(), root.old_wals_dir())
         };
         // If the log fails, the next flush returns the error.
         let log = wal::Log::start(env.clone(), fs.clone(), options, Arc::new(|_: &wal::Error| ())).await?;
+        Ok(OfflineLog { env: env.clone(), fs: fs.clone(), root: root.clone(), name, log })
+    }
+
+    /// Scans the logs in directories, and compares them with records ([`OfflineServer::start`]).
+    ///
+    /// # Errors
+    /// Errors of the file system, and logs of an unsupported format. This log is removed then.
+    pub(crate) async fn recover(
+        self,
+        logs: (&[FilePath], &[FilePath]),
+        on_damage: OnDamage,
+    ) -> Result<OfflineServer> {
+        let until_ms = self.name.start_code;
+        let scanned = RecoveredLogs::scan(self.fs.clone(), &self.root, logs, until_ms, on_damage).await;
+        match scanned {
+            Ok(recovered) => Ok(self.serve(recovered)),
+            Err(error) => {
+                // If the removal fails, the next replay takes the directory.
+                let _ = self.remove().await;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn serve(self, recovered: RecoveredLogs) -> OfflineServer {
+        let OfflineLog { env, fs, root, name, log } = self;
         log.adopt(recovered.old_logs());
         let services = RegionServices {
-            env: env.clone(),
-            fs: fs.clone(),
-            root: root.clone(),
+            fs,
+            root,
             tracker: Arc::new(layout::RenameTracker),
             log,
             loader: Arc::new(BlockLoader::new(CACHE_BYTES)),
@@ -113,8 +130,43 @@ impl OfflineServer {
             options: Arc::new(RegionOptions { flush_bytes: FLUSH_BYTES, ..RegionOptions::default() }),
             instruments: Arc::new(Instruments::begin(env.clock.monotonic())),
             server: Some(name.clone()),
+            env,
         };
-        Ok(OfflineServer { name, services, recovered })
+        OfflineServer { name, services, recovered }
+    }
+
+    /// Closes the log, and removes its directory, when no region uses it.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub(crate) async fn remove(&self) -> Result<()> {
+        self.log.close().await;
+        Ok(self.fs.delete(&self.root.wal_dir(&self.name)).await?)
+    }
+}
+
+/// Opens regions, with one log for all of them.
+pub struct OfflineServer {
+    name: ServerName,
+    services: RegionServices,
+    recovered: RecoveredLogs,
+}
+
+impl OfflineServer {
+    /// Begins a log below `root`, and scans the logs in `log_dirs`. `records` list the logs that
+    /// must be there. `on_damage` determines whether regions open without edits that are lost in a
+    /// damaged log.
+    ///
+    /// # Errors
+    /// Errors of the file system, and logs of an unsupported format.
+    pub async fn start(
+        env: &Env,
+        fs: &Arc<dyn FileSystem>,
+        root: &RootDir,
+        logs: (&[FilePath], &[FilePath]),
+        on_damage: OnDamage,
+    ) -> Result<OfflineServer> {
+        OfflineLog::create(env, fs, root).await?.recover(logs, on_damage).await
     }
 
     /// Opens a region and replays its edits in the logs.

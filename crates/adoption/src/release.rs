@@ -237,7 +237,7 @@ impl Releasing<'_> {
     /// Replays the logs into store files, and writes `hbase:meta`.
     async fn flush_regions(&mut self, last: &ServerName) -> Result<Catalog> {
         let (fs, root) = (self.fs, self.root);
-        let replay = Replay::begin(self.env, fs, root, OnDamage::Refuse).await?;
+        let replay = Replay::begin(self.env, fs, root, OnDamage::Refuse, None).await?;
         self.released.warnings.extend(replay.server.warnings().iter().cloned());
         let table = self.meta_descriptor().await?;
         let meta = replay.server.open(table, RegionInfo::meta()).await?;

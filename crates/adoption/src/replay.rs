@@ -13,7 +13,7 @@ use fs::FileSystem;
 use layout::RootDir;
 
 use crate::catalog::{self, Catalog, log_dirs};
-use crate::offline::{self, OfflineServer};
+use crate::offline::{self, OfflineLog, OfflineServer};
 use crate::{Error, NoProgress, Progress, Result, recovered, refused};
 
 /// Why nothing is replayed without `hbase:meta`. The master reports the same when it opens it.
@@ -30,16 +30,19 @@ pub struct Replayed {
 }
 
 /// Puts the edits in the logs of all servers into store files. The logs can be of several runs.
-/// Another call completes one that did not end.
+/// Another call completes one that did not end. `master_store` is the region of the calling master,
+/// which shows whether another master has taken over.
 ///
 /// # Errors
 /// Errors of the file system, and regions that may have lost edits in a damaged log, unless
-/// `on_damage` accepts the loss. [`Error::Refused`] if `hbase:meta` is missing.
+/// `on_damage` accepts the loss. [`Error::Refused`] if `hbase:meta` is missing. That another master
+/// has taken over.
 pub async fn replay_logs(
     env: &Env,
     fs: &Arc<dyn FileSystem>,
     root: &RootDir,
     on_damage: OnDamage,
+    master_store: &Region,
 ) -> Result<Replayed> {
     if fs.stat(&root.region_dir(&RegionInfo::meta())).await?.is_none() {
         // Either no server has served yet, or `hbase:meta` was lost. Then a replay of no region
@@ -51,7 +54,7 @@ pub async fn replay_logs(
         };
     }
     let stored = root.find_table_descriptor(&**fs, &TableName::meta()).await?;
-    let replay = Replay::begin(env, fs, root, on_damage).await?;
+    let replay = Replay::begin(env, fs, root, on_damage, Some(master_store)).await?;
     let meta = replay.server.open(stored.unwrap_or_else(wire::meta::descriptor), RegionInfo::meta()).await?;
     let regions = match catalog::read(&meta).await {
         Ok(catalog) => replay.flush_regions(&catalog, None, &NoProgress).await,
@@ -90,19 +93,30 @@ pub(crate) struct Replay<'a> {
 
 impl<'a> Replay<'a> {
     /// Fences and scans the logs. Earlier servers, and an earlier replay that did not end, can
-    /// acknowledge and change nothing any more.
+    /// acknowledge and change nothing any more. `master_store`: see [`replay_logs`].
     ///
     /// # Errors
-    /// Errors of the file system, and logs of an unsupported format.
+    /// Errors of the file system, and logs of an unsupported format. That another master has taken
+    /// over.
     pub(crate) async fn begin(
         env: &Env,
         fs: &'a Arc<dyn FileSystem>,
         root: &'a RootDir,
         on_damage: OnDamage,
+        master_store: Option<&Region>,
     ) -> Result<Replay<'a>> {
         let dirs = log_dirs(&**fs, root).await?;
-        let dirs = offline::take_logs(env, &**fs, root, dirs).await?;
-        let server = OfflineServer::start(env, fs, root, (&dirs, &root.log_records()), on_damage).await?;
+        // If another master takes over after this check, its region servers are not in the list.
+        check_owned(master_store).await?;
+        let taken = offline::take_logs(env, &**fs, root, dirs).await?;
+        let log = OfflineLog::create(env, fs, root).await?;
+        // If another master takes over after this check, its replay takes the directory of the log.
+        if let Err(error) = check_owned(master_store).await {
+            // If the removal fails, a later replay takes the directory.
+            let _ = log.remove().await;
+            return Err(error);
+        }
+        let server = log.recover((&taken, &root.log_records()), on_damage).await?;
         Ok(Replay { fs, root, server })
     }
 
@@ -166,6 +180,15 @@ impl<'a> Replay<'a> {
     }
 }
 
+/// Checks that no other master has taken over, if the caller is a master. A master that was frozen
+/// together with its clocks does not know that.
+async fn check_owned(master_store: Option<&Region>) -> Result<()> {
+    match master_store {
+        Some(region) => Ok(region.check_owned().await?),
+        None => Ok(()),
+    }
+}
+
 /// Names the region in an error.
 fn at_region(region: &RegionInfo, error: Error) -> Error {
     Error::Refused(format!("region {} of table {}: {error}", region.encoded_name(), region.table))
@@ -185,18 +208,21 @@ mod tests {
     use cell::schema::FamilyDescriptor;
     use cell::{CellType, LATEST_TIMESTAMP};
     use fs::FilePath;
-    use fs::faulty::{Fault, Faulty, Plan, Rule};
+    use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
     use fs::memory::MemoryFs;
-    use master::store::LoneRegion;
+    use master::store::{LoneRegion, fence_earlier_masters};
     use wire::meta::row::put_open;
 
     use super::*;
-    use crate::scratch::list;
+    use crate::master_data;
+    use crate::scratch::{list, walk};
 
     /// The rows after two runs.
     const ROWS: [&str; 4] = ["row-1", "row-2", "z-row-1", "z-row-2"];
     /// How long a replay on a failed disk is observed, on the test's clock.
     const OBSERVED_FOR: Duration = Duration::from_secs(2);
+    /// How long a master is frozen: until another one has replayed the logs.
+    const FROZEN_FOR: Duration = Duration::from_secs(3600);
 
     fn root() -> RootDir {
         RootDir::new(FilePath::root())
@@ -275,10 +301,16 @@ mod tests {
         names
     }
 
+    /// Replays the logs for a master that no other one replaces.
+    async fn replay(env: &Env, fs: &Arc<dyn FileSystem>, on_damage: OnDamage) -> Result<Replayed> {
+        let store = master_data::open(env, &shared(&MemoryFs::new()), &root(), &[]).await.unwrap();
+        replay_logs(env, fs, &root(), on_damage, store.region()).await
+    }
+
     #[tokio::test(start_paused = true)]
     async fn edits_of_several_runs_are_in_files_after_a_replay() {
         let fs = two_runs().await;
-        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        let replayed = replay(&env_of(3).await, &shared(&fs), OnDamage::Refuse).await.unwrap();
         assert_eq!(replayed, Replayed { regions: 2, warnings: Vec::new() });
         assert_eq!(rows_in_files(&fs).await, ROWS);
     }
@@ -290,8 +322,7 @@ mod tests {
         let plan = Plan::new(env.clock.clone()).rule(Rule::new(Fault::Fail).after(calls));
         let faulty = Faulty::new(shared(disk), plan);
         let fs: Arc<dyn FileSystem> = Arc::new(faulty.clone());
-        let root = root();
-        let replayed = env.timeout(OBSERVED_FOR, replay_logs(&env, &fs, &root, OnDamage::Refuse)).await;
+        let replayed = env.timeout(OBSERVED_FOR, replay(&env, &fs, OnDamage::Refuse)).await;
         matches!(replayed, Some(Ok(_))) && faulty.faults() == 0
     }
 
@@ -305,7 +336,7 @@ mod tests {
             let disk = prepared.crash(&mut || random.next_u64());
             let is_complete = replay_until_failure(&disk, calls).await;
             let image = disk.crash(&mut || random.next_u64());
-            let replayed = replay_logs(&env_of(4).await, &shared(&image), &root(), OnDamage::Refuse).await;
+            let replayed = replay(&env_of(4).await, &shared(&image), OnDamage::Refuse).await;
             assert!(replayed.is_ok(), "power loss after {calls} calls: {replayed:?}");
             assert_eq!(rows_in_files(&image).await, ROWS, "power loss after {calls} calls");
             let logs_after = logs(&image).await;
@@ -323,16 +354,53 @@ mod tests {
     async fn an_earlier_replay_changes_no_region_any_more() {
         let disk = two_runs().await;
         let (env, root, fs) = (env_of(3).await, root(), shared(&disk));
-        let earlier = Replay::begin(&env, &fs, &root, OnDamage::Refuse).await.unwrap();
+        let earlier = Replay::begin(&env, &fs, &root, OnDamage::Refuse, None).await.unwrap();
         let [open, closed] = regions();
         let opened = earlier.server.open(table(), open.clone()).await.unwrap();
-        replay_logs(&env_of(4).await, &fs, &root, OnDamage::Refuse).await.unwrap();
+        replay(&env_of(4).await, &fs, OnDamage::Refuse).await.unwrap();
         let files = async |region: &RegionInfo| list(&*fs, &root.family_dir(region, b"f")).await.unwrap();
         let before = [files(&open).await, files(&closed).await];
         assert!(opened.close_once().await.is_err());
         assert!(earlier.server.open(table(), closed.clone()).await.is_err());
         assert_eq!([files(&open).await, files(&closed).await], before);
         assert_eq!(rows_in_files(&disk).await, ROWS);
+    }
+
+    /// A master is frozen at the first call that `operation` and `at` select. Another one takes
+    /// over and replays the logs, and a region server begins a log. Then the first one continues.
+    async fn assert_changes_nothing_when_frozen_at(operation: Operation, at: &str) {
+        let disk = two_runs().await;
+        let (env, root, fs) = (env_of(3).await, root(), shared(&disk));
+        let rule = Rule::new(Fault::Delay(FROZEN_FOR)).on(operation).at(at).times(1);
+        let faulty = Faulty::new(fs.clone(), Plan::new(env.clock.clone()).rule(rule));
+        let frozen: Arc<dyn FileSystem> = Arc::new(faulty.clone());
+        let store = master_data::open(&env, &fs, &root, &[]).await.unwrap();
+        let first = replay_logs(&env, &frozen, &root, OnDamage::Refuse, store.region());
+        let log = root.wals_dir().join("h,1,9/log");
+        let second = async {
+            let env = env_of(4).await;
+            let own = ServerName { host: "second".into(), port: 1, start_code: 1 };
+            fence_earlier_masters(&*fs, &*env.random, &root, &own).await.unwrap();
+            replay(&env, &fs, OnDamage::Refuse).await.unwrap();
+            disk.put(&log, "edits");
+            walk(&*fs, &root.data_dir()).await.unwrap()
+        };
+        let (first, before) = tokio::join!(first, second);
+        assert_eq!(faulty.faults(), 1);
+        let shown = first.unwrap_err().to_string();
+        assert!(shown.contains("another process has taken over"), "{shown}");
+        assert_eq!(walk(&*fs, &root.data_dir()).await.unwrap(), before);
+        assert!(fs.stat(&log).await.unwrap().is_some(), "the log of a live region server");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replaced_master_takes_no_logs_of_live_region_servers() {
+        assert_changes_nothing_when_frozen_at(Operation::List, "WALs").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_replaced_master_whose_log_no_other_one_has_taken_opens_no_region() {
+        assert_changes_nothing_when_frozen_at(Operation::MakeDirs, "WALs/grampus-offline").await;
     }
 
     /// As by a region server that was paused, and whose session has expired.
@@ -350,7 +418,7 @@ mod tests {
             paused.region().batch_atomic(vec![Mutation::put(row.as_bytes().to_vec(), vec![cell])]).await
         };
         put("row-1").await.unwrap();
-        let replay = Replay::begin(&env_of(4).await, &fs, &root, OnDamage::Refuse).await.unwrap();
+        let replay = Replay::begin(&env_of(4).await, &fs, &root, OnDamage::Refuse, None).await.unwrap();
         assert!(put("row-2").await.is_err());
         assert!(replay.server.may_have_edits_of(&region));
     }
@@ -364,10 +432,10 @@ mod tests {
         let damaged = bytes.windows(5).position(|window| window == b"row-1").unwrap();
         bytes[damaged] ^= 1;
         fs.put(&dir.join(&name), bytes);
-        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await;
+        let replayed = replay(&env_of(3).await, &shared(&fs), OnDamage::Refuse).await;
         let shown = replayed.unwrap_err().to_string();
         assert!(shown.contains("restart with hbase.hlog.split.skip.errors=true"), "{shown}");
-        replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Skip).await.unwrap();
+        replay(&env_of(4).await, &shared(&fs), OnDamage::Skip).await.unwrap();
         assert_eq!(rows_in_files(&fs).await, ROWS[1..]);
         assert!(fs.stat(&root().corrupt_dir().join(&name)).await.unwrap().is_some(), "the log is kept");
     }
@@ -378,10 +446,10 @@ mod tests {
         let record = "grampus logs 1\n500 WALs/h,1,1/h%2C1%2C1.1\n";
         let check = base::checksum::crc32c(record.as_bytes());
         fs.put(&root().log_record(), format!("{record}crc32c {check:08x}\n"));
-        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        let replayed = replay(&env_of(3).await, &shared(&fs), OnDamage::Refuse).await.unwrap();
         assert!(matches!(&replayed.warnings[..], [lost] if lost.contains("is missing")), "{replayed:?}");
         // As when a standalone server uses the directory again.
-        let replayed = replay_logs(&env_of(4).await, &shared(&fs), &root(), OnDamage::Refuse).await.unwrap();
+        let replayed = replay(&env_of(4).await, &shared(&fs), OnDamage::Refuse).await.unwrap();
         assert_eq!(replayed, Replayed::default());
     }
 
@@ -389,14 +457,14 @@ mod tests {
     async fn a_directory_that_has_lost_its_catalog_is_refused() {
         let fs = two_runs().await;
         fs.delete(&root().table_dir(&TableName::meta())).await.unwrap();
-        let replayed = replay_logs(&env_of(3).await, &shared(&fs), &root(), OnDamage::Refuse).await;
+        let replayed = replay(&env_of(3).await, &shared(&fs), OnDamage::Refuse).await;
         assert!(replayed.unwrap_err().to_string().contains("grampus repair meta"));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_directory_without_a_catalog_has_nothing_to_replay() {
         let fs: Arc<dyn FileSystem> = Arc::new(MemoryFs::new());
-        let replayed = replay_logs(&base::testing::env(1), &fs, &root(), OnDamage::Refuse).await.unwrap();
+        let replayed = replay(&base::testing::env(1), &fs, OnDamage::Refuse).await.unwrap();
         assert_eq!(replayed, Replayed::default());
     }
 }

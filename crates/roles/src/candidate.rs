@@ -11,6 +11,7 @@ use std::time::Duration;
 use base::BoxFuture;
 use base::env::{Env, TaskClass};
 use cell::region::ServerName;
+use engine::Region;
 use fs::Occupied;
 use master::chores::ChoreOptions;
 use master::store::{MasterStore, cannot_open, fence_earlier_masters};
@@ -65,8 +66,9 @@ pub struct MasterOptions {
     pub replay_logs: ReplayLogs,
 }
 
-/// See [`MasterOptions::replay_logs`].
-pub type ReplayLogs = Arc<dyn Fn() -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
+/// See [`MasterOptions::replay_logs`]. Called with the region of `master:store`, which shows
+/// whether another master has taken over.
+pub type ReplayLogs = Arc<dyn Fn(Arc<Region>) -> BoxFuture<'static, Result<(), String>> + Send + Sync>;
 
 impl Candidate {
     /// Marks the process as alive.
@@ -247,7 +249,7 @@ async fn take_over_logs(
         ));
     }
     info!("a standalone server may have used this directory last: replaying all logs");
-    let replayed = replay_logs().await;
+    let replayed = replay_logs(store.region().clone()).await;
     replayed.map_err(|error| format!("cannot replay the logs of earlier runs: {error}"))?;
     store.set_needs_replay(false).await.map_err(failed)
 }
@@ -388,7 +390,7 @@ mod tests {
     fn counted(result: Result<(), String>) -> (ReplayLogs, Arc<AtomicUsize>) {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
-        let replay: ReplayLogs = Arc::new(move || {
+        let replay: ReplayLogs = Arc::new(move |_| {
             counter.fetch_add(1, Ordering::Relaxed);
             Box::pin(std::future::ready(result.clone()))
         });

@@ -300,10 +300,11 @@ async fn run_master(
 /// Puts the edits in the logs of a standalone server into store files.
 fn replay_logs(member: &Member) -> ReplayLogs {
     let (env, fs, root) = (member.env.clone(), member.fs.clone(), member.root.clone());
-    Arc::new(move || {
+    Arc::new(move |master_store| {
         let (env, fs, root) = (env.clone(), fs.clone(), root.clone());
         Box::pin(async move {
-            adoption::replay_logs(&env, &fs, &root, OnDamage::default()).await.map(drop).map_err(text)
+            let replayed = adoption::replay_logs(&env, &fs, &root, OnDamage::default(), &master_store).await;
+            replayed.map(drop).map_err(text)
         })
     })
 }

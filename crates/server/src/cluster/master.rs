@@ -201,10 +201,10 @@ async fn leave(
 /// Puts the edits in all logs into store files.
 fn replay_logs(env: &Env, data: &DataDirectory, on_damage: OnDamage) -> ReplayLogs {
     let (env, fs, root) = (env.clone(), data.fs.clone(), data.root.clone());
-    Arc::new(move || {
+    Arc::new(move |master_store| {
         let (env, fs, root) = (env.clone(), fs.clone(), root.clone());
         Box::pin(async move {
-            let replayed = ::adoption::replay_logs(&env, &fs, &root, on_damage).await;
+            let replayed = ::adoption::replay_logs(&env, &fs, &root, on_damage, &master_store).await;
             let ::adoption::Replayed { regions, warnings } = replayed.map_err(|error| error.to_string())?;
             info!(regions, "replayed the logs of earlier runs");
             warnings.iter().for_each(|warning| warn!("{warning}"));

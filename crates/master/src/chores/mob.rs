@@ -4,7 +4,8 @@
 //! Region servers clean the MOB files of their open regions. The files here may be referenced by
 //! any region of the table, so all store files of the table are read. Nothing is archived if one of
 //! them lacks the list of its MOB files, if the directory of a region lacks its `.regioninfo`, or
-//! if the regions change in the meantime.
+//! if the regions change in the meantime. Before each removal, the master checks that it was not
+//! replaced: what it has read may be outdated if it was frozen.
 //!
 //! Source: HBase `MobFileCleanerChore`, `MobFileCleanupUtil`.
 
@@ -86,9 +87,11 @@ async fn clean(master: &Master, table: &TableDescriptor, family: &[u8]) -> Resul
         obsolete.partition(|file| target_of(&file.name) != file.name);
     let dir = root.mob_family_dir(&table.name, family);
     for link in &links {
+        master.context().check_owned().await?;
         fs.delete(&dir.join(&link.name)).await?;
     }
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    master.context().check_owned().await?;
     root.archive_mob_files(fs, &table.name, family, &names).await?;
     Ok(links.len() + names.len())
 }

@@ -46,6 +46,10 @@ pub(crate) async fn run(master: &Master) {
         if is_used(master, name) {
             continue;
         }
+        // After a takeover, this may be a newer snapshot of the same name.
+        if let Err(error) = context.check_owned().await {
+            return warn!(%error, "removing no expired snapshots");
+        }
         match root.delete_snapshot(fs, name).await {
             Ok(()) => info!(snapshot = %name, ttl_s = snapshot.ttl(), "expired snapshot removed"),
             Err(error) => warn!(snapshot = %name, %error, "cannot remove an expired snapshot"),

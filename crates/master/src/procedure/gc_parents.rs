@@ -1,7 +1,9 @@
 //! Archives the parents of splits and merges, when their children no longer refer to their files.
 //!
 //! The files are moved to the archive first. The rows in `hbase:meta` are removed last, because the
-//! catalog janitor repeats the cleanup while they exist.
+//! catalog janitor repeats the cleanup while they exist. Before each region, the master checks that
+//! it was not replaced: the next master may have archived the parent, and restored a snapshot that
+//! has it.
 //!
 //! Source: HBase `CatalogJanitor`, `GCRegionProcedure`, `GCMultipleMergedRegionsProcedure`.
 
@@ -98,6 +100,7 @@ async fn archive(context: &Context, region: &RegionInfo) -> Answer<()> {
         !matches!(context.assignment.state(region), Some(RegionState::Open(_))),
         "the files of an open region are not archived"
     );
+    context.meta.check_active().await?;
     let (fs, root) = (context.tables.fs(), context.tables.root());
     engine::split::archive_region(fs, root, region).await.map_err(transient_error)
 }

@@ -123,6 +123,9 @@ pub(super) async fn delete(
     if !tables.root().has_snapshot(tables.fs(), &name).await.map_err(file_exception)? {
         return Err(refusal::no_such_snapshot(&name));
     }
+    // After a takeover, this may be a newer snapshot of the same name.
+    let owned = master.context().check_owned().await;
+    owned.map_err(|error| JavaException::io(error.to_string()))?;
     tables.root().delete_snapshot(tables.fs(), &name).await.map_err(file_exception)?;
     info!(snapshot = name, "snapshot deleted");
     Ok(proto::DeleteSnapshotResponse {})

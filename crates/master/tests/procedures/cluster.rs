@@ -372,6 +372,12 @@ impl Cluster {
         Admin(self.server.clone()).execute_procedures(request).await.unwrap();
     }
 
+    /// Takes the logs of `master:store`, as a later master does before anything else.
+    pub async fn take_master_store(&self) {
+        let (store, own) = (self.root.master_data(), self.master.server_name());
+        self.fs.rename(&store.wal_dir(own), &store.fenced_wal_dir(own)).await.unwrap();
+    }
+
     /// Stops both, in order.
     pub async fn stop(self) {
         self.server.stop().await.unwrap();

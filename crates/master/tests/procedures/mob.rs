@@ -86,6 +86,22 @@ fn files_of_a_split_region_are_archived_only_if_every_store_file_is_known() {
     });
 }
 
+/// A master that was frozen may take files for unneeded that another master has used since.
+#[test]
+fn a_replaced_master_archives_no_mob_file() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        create(&cluster, &["f"]).await;
+        cluster.wait(split(&cluster, &infos(&cluster)[0], "m").await.unwrap()).await.unwrap();
+        run_janitor(&cluster).await;
+        let before = mob_files(&cluster, &name(), "f").await;
+        assert_eq!(before.len(), 3, "one is unneeded");
+        cluster.take_master_store().await;
+        cluster.env.clock.sleep(2 * CLEANER_PERIOD).await;
+        assert_eq!(mob_files(&cluster, &name(), "f").await, before);
+    });
+}
+
 /// A disabled table with a MOB file in the family `g`, which the snapshot `s` does not have.
 async fn disabled_with_added_family(cluster: &Cluster) {
     create(cluster, &["f"]).await;

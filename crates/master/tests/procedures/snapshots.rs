@@ -594,3 +594,21 @@ fn regions_are_flushed_several_at_a_time() {
         assert_eq!(taken, infos(&cluster));
     });
 }
+
+/// The next master may have removed the snapshot, and taken another one of the same name.
+#[test]
+fn a_replaced_master_removes_no_snapshot() {
+    run(async {
+        let cluster = Cluster::start(&env(1), Arc::new(MemoryFs::new())).await.unwrap();
+        two_regions(&cluster).await;
+        let snapshot = proto::SnapshotDescription { ttl: Some(1), ..described("s", &name()) };
+        let request = proto::SnapshotRequest { snapshot, ..proto::SnapshotRequest::default() };
+        cluster.master.snapshot(request).await.unwrap();
+        cluster.settle().await;
+        cluster.take_master_store().await;
+        assert!(delete(&cluster, "s").await.is_err());
+        // Longer than the period of the search for expired snapshots.
+        cluster.env.clock.sleep(Duration::from_secs(3000)).await;
+        assert_eq!(list(&cluster).await, ["s"]);
+    });
+}

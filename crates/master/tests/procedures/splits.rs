@@ -149,6 +149,25 @@ fn a_parent_exists_until_it_is_archived() {
     );
 }
 
+/// The next master may have completed the cleanup, and restored a snapshot that has the parent.
+#[test]
+fn a_replaced_master_archives_no_parent() {
+    crate::run(async {
+        let (_, cluster) = start().await;
+        let parent = infos(&cluster)[0].clone();
+        cluster.wait(split(&cluster, &parent, "b").await.unwrap()).await.unwrap();
+        // The server compacts references after an open, too.
+        cluster.env.clock.sleep(Duration::from_secs(1)).await;
+        compact(&cluster).await;
+        cluster.replace_master().await;
+        cluster.master.run_catalog_scan(proto::RunCatalogScanRequest {}).await.unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(30)).await;
+        let dir = cluster.root.region_dir(&parent);
+        assert!(cluster.fs.stat(&dir).await.unwrap().is_some());
+        assert!(cluster.master.procedures().is_running(|work| matches!(work, Work::GcSplitParent(_))));
+    });
+}
+
 /// Splits a region or merges two, and compacts the result. Then moves the directory of the first
 /// new region away. Its references are unknown, so its parents stay until it is restored.
 async fn parents_stay_while_a_directory_is_missing(replace: impl AsyncFn(&Cluster) -> Answer<Option<u64>>) {
@@ -492,8 +511,7 @@ fn a_replaced_master_removes_no_file() {
         archive_files(&cluster).await;
         let before = archived(&cluster).await;
         assert!(run_cleaner(&cluster).await);
-        let (store, own) = (cluster.root.master_data(), cluster.master.server_name());
-        cluster.fs.rename(&store.wal_dir(own), &store.fenced_wal_dir(own)).await.unwrap();
+        cluster.take_master_store().await;
         cluster.env.clock.sleep(Duration::from_secs(601)).await;
         run_cleaner(&cluster).await;
         let after = archived(&cluster).await;

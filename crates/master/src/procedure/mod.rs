@@ -82,6 +82,9 @@ pub enum Work {
         preserve_splits: bool,
         /// The new regions; set when the procedure is prepared.
         plan: Option<TablePlan>,
+        /// Whether the new table is staged before the old one is archived; set when the procedure
+        /// is prepared. False for a procedure that an older version prepared.
+        stages_first: bool,
     },
     /// Change a table's families and attributes.
     ModifyTable {
@@ -302,8 +305,9 @@ impl Work {
     /// step. The decisions are then journaled.
     async fn prepare(&mut self, context: &Context) -> Result<(), JavaException> {
         match self {
-            Work::TruncateTable { table, preserve_splits, plan } => {
+            Work::TruncateTable { table, preserve_splits, plan, stages_first } => {
                 *plan = Some(truncate_table::plan(context, table, *preserve_splits)?);
+                *stages_first = true;
             }
             Work::ModifyTable { table, change, target, .. } => {
                 *target = Some(modify_table::target(context, table, change)?);

@@ -133,6 +133,9 @@ struct StateData {
     // The server that had a region when its move was planned. Older versions wrote none.
     #[prost(message, optional, tag = "41")]
     source: Option<proto::ServerName>,
+    // Whether a truncation stages the new table first. Older versions archived the old one first.
+    #[prost(bool, tag = "42")]
+    stages_first: bool,
 }
 
 /// The code of a move in the field `transition`, after those of `RegionTransition`.
@@ -207,8 +210,9 @@ impl StateData {
         match work {
             Work::CreateTable(plan) => data.set_plan(plan),
             Work::FlushTable(_, families) => data.families.clone_from(families),
-            Work::TruncateTable { preserve_splits, plan, .. } => {
+            Work::TruncateTable { preserve_splits, plan, stages_first, .. } => {
                 data.preserve_splits = *preserve_splits;
+                data.stages_first = *stages_first;
                 plan.iter().for_each(|plan| data.set_plan(plan));
             }
             Work::ModifyTable { change, reopen, target, .. } => {
@@ -308,7 +312,8 @@ impl StateData {
             DISABLE_TABLE => Work::DisableTable(table),
             FLUSH_TABLE => Work::FlushTable(table, self.families),
             TRUNCATE_TABLE => {
-                Work::TruncateTable { table, preserve_splits: self.preserve_splits, plan: self.plan()? }
+                let (plan, stages_first) = (self.plan()?, self.stages_first);
+                Work::TruncateTable { table, preserve_splits: self.preserve_splits, plan, stages_first }
             }
             MODIFY_TABLE => {
                 let change = self.change.as_ref().ok_or("missing change")?;
@@ -465,8 +470,13 @@ mod tests {
             Work::EnableTable(name()),
             Work::DisableTable(name()),
             Work::FlushTable(name(), vec!["f".into()]),
-            Work::TruncateTable { table: name(), preserve_splits: true, plan: None },
-            Work::TruncateTable { table: name(), preserve_splits: false, plan: Some(plan()) },
+            Work::TruncateTable { table: name(), preserve_splits: true, plan: None, stages_first: false },
+            Work::TruncateTable {
+                table: name(),
+                preserve_splits: false,
+                plan: Some(plan()),
+                stages_first: true,
+            },
             modify(Change::Replace(Box::new(table())), None),
             modify(Change::AddFamily(family()), None),
             modify(Change::ModifyFamily(family()), Some(target.clone())),

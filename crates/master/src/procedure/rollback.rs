@@ -74,12 +74,10 @@ impl Work {
                 context.set_table_state(table, TableState::Enabled).await?;
                 Ok(true)
             }
-            Work::TruncateTable { table, plan: Some(plan), .. } => {
-                // Older versions archived the table before they staged the new one.
-                let regions = context.assignment.regions_of(table).into_iter();
-                let regions: Vec<RegionInfo> = regions.map(|(region, _)| region).collect();
-                let is_whole = context.tables.has_regions(table, &regions).await?;
-                Ok(is_whole && remove_staged(context, table, truncate_table::token(plan)).await?)
+            Work::TruncateTable { table, plan: Some(plan), stages_first, .. } => {
+                // An older version archived the table before it staged the new one.
+                let is_unchanged = *stages_first || is_whole(context, table).await?;
+                Ok(is_unchanged && remove_staged(context, table, truncate_table::token(plan)).await?)
             }
             Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
@@ -109,6 +107,13 @@ async fn open_closed_regions(context: &Context, table: &TableName) {
         let regions: Vec<RegionInfo> = regions.into_iter().map(|(region, _)| region).collect();
         context.assignment.begin_open_or_retry_later(&regions).await;
     }
+}
+
+/// Whether no region of a table lacks its `.regioninfo`: nothing was archived.
+async fn is_whole(context: &Context, table: &TableName) -> Result<bool, JavaException> {
+    let regions = context.assignment.regions_of(table).into_iter();
+    let regions: Vec<RegionInfo> = regions.map(|(region, _)| region).collect();
+    context.tables.has_regions(table, &regions).await
 }
 
 /// Removes the files of a restore or truncation that has not changed its table yet: for example,

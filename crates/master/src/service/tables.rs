@@ -53,7 +53,8 @@ pub(super) async fn truncate(
     request: proto::TruncateTableRequest,
 ) -> Answer<proto::TruncateTableResponse> {
     let table = table_name(&request.table_name)?;
-    let work = Work::TruncateTable { table, preserve_splits: request.preserve_splits(), plan: None };
+    let preserve_splits = request.preserve_splits();
+    let work = Work::TruncateTable { table, preserve_splits, plan: None, stages_first: false };
     let proc_id = master.submit_checked(work, (request.nonce_group(), request.nonce())).await?;
     Ok(proto::TruncateTableResponse { proc_id: Some(proc_id) })
 }

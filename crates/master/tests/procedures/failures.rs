@@ -383,6 +383,25 @@ fn a_deletion_that_has_archived_nothing_can_be_aborted() {
     }
 }
 
+#[test]
+fn a_truncation_of_a_region_without_its_description_can_be_aborted() {
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        alter::two_regions(&cluster).await;
+        let region = splits::infos(&cluster)[1].clone();
+        alter::disable(&cluster).await;
+        cluster.fs.delete(&cluster.root.region_dir(&region).join(".regioninfo")).await.unwrap();
+        faulty.add(Rule::new(Fault::NoSpace).at(STAGED).on(Operation::Create).after(1));
+        let id = alter::truncate(&cluster, false).await.unwrap().unwrap();
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(abort(&cluster, id, true).await);
+        let ended = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(ended.is(class::PROCEDURE_ABORTED), "{ended}");
+        let family = cluster.root.family_dir(&region, b"g");
+        assert!(cluster.fs.stat(&family).await.unwrap().is_some(), "the table keeps its files");
+    });
+}
+
 /// The next master may have deleted the table, so the listed directory may be that of a new table.
 #[test]
 fn a_replaced_master_archives_no_table() {
@@ -481,7 +500,13 @@ fn a_procedure_that_is_half_done_is_resumed_before_one_with_a_lower_id() {
         alter::two_regions(&cluster).await;
         alter::disable(&cluster).await;
         let plan = TablePlan { table: Box::new(alter::table()), regions: vec![new.clone()] };
-        let truncate = Work::TruncateTable { table: name.clone(), preserve_splits: false, plan: Some(plan) };
+        // Of an older version, which archived the table first.
+        let truncate = Work::TruncateTable {
+            table: name.clone(),
+            preserve_splits: false,
+            plan: Some(plan),
+            stages_first: false,
+        };
         let submitted = [(5, Work::EnableTable(name.clone()), false), (6, truncate, true)];
         for (id, work, prepared) in submitted {
             let record = Record { id, work, prepared, submitted_ms: 0, nonce: (0, 0) };

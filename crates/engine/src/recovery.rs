@@ -39,8 +39,8 @@ pub enum OnDamage {
     #[default]
     Refuse,
     /// The same for `master:store`. No option skips its edits: without them, procedures would be
-    /// forgotten, and regions opened without the logs that they need. `grampus repair master`
-    /// replaces the whole region, and reports what is lost.
+    /// forgotten, and regions opened without the logs that they need. `grampus repair master`, or a
+    /// command of HDFS, replaces the whole region.
     RefuseMasterStore,
     /// They are opened without the lost edits, and the log is moved to the directory `corrupt`. A
     /// log that cannot be read counts as damaged. Otherwise it is read again when a region opens.
@@ -175,7 +175,7 @@ impl RecoveredLogs {
                 ),
                 OnDamage::RefuseMasterStore => format!(
                     "{damage}. master:store stays closed if it may have lost edits in it. Restore the log from a copy, \
-                     or replace master:store with an empty one: `grampus repair master`."
+                     or replace master:store with an empty one."
                 ),
                 OnDamage::Skip => format!(
                     "{damage}. {SKIP_OPTION} is set: regions are opened without the lost edits, and the log is moved \

@@ -121,7 +121,7 @@ async fn require_replay(env: &Env, fs: &Arc<dyn FileSystem>, root: &RootDir) -> 
     let dead_log_dirs = other_servers_log_dirs(&**fs, &root.master_data(), &server).await?;
     let on_fatal = Arc::new(|_: &wal::Error| ());
     let store = MasterStore::open(env, fs, root, &server, &dead_log_dirs, on_fatal).await;
-    let store = store.map_err(|error| engine::Error::bad_request(cannot_open(&error)))?;
+    let store = store.map_err(|error| engine::Error::bad_request(cannot_open(&error, &[])))?;
     let recorded = store.set_needs_replay(true).await;
     let closed = store.close().await;
     recorded.and(closed)

@@ -240,10 +240,26 @@ impl MasterStore {
     }
 }
 
-/// One line for the operator: why `master:store` cannot be opened, and the remedy.
-pub fn cannot_open(error: &engine::Error) -> String {
-    let remedy = "if its files are damaged, replace it with an empty one: `grampus repair master`";
-    format!("cannot open master:store: {error}; {remedy}")
+/// One line for the operator: why `master:store` cannot be opened, and the remedy. `remote_dirs`
+/// are the URIs of the root directory and of the directory of logs if they are on HDFS, which
+/// `grampus repair master` does not open.
+pub fn cannot_open(error: &engine::Error, remote_dirs: &[String]) -> String {
+    let remedy = match remote_dirs {
+        [] => "replace it with an empty one: `grampus repair master`".to_string(),
+        dirs => {
+            let moves: Vec<String> = dirs.iter().map(|dir| set_aside_command(dir)).collect();
+            format!("stop all processes and replace it with an empty one: `{}`", moves.join(" && "))
+        }
+    };
+    format!("cannot open master:store: {error}; if its files are damaged, {remedy}")
+}
+
+/// The command that moves the files of `master:store` in a directory of HDFS aside.
+fn set_aside_command(dir: &str) -> String {
+    let dir = dir.trim_end_matches('/');
+    format!(
+        "hdfs dfs -mkdir -p {dir}/corrupt && hdfs dfs -mv {dir}/MasterData {dir}/corrupt/MasterData-$(date +%s)"
+    )
 }
 
 /// Fences the logs of all earlier masters, and returns their directories: an earlier master that
@@ -377,10 +393,24 @@ mod tests {
         image.put(&log, bytes.clone());
         let fs: Arc<dyn FileSystem> = Arc::new(image.clone());
         let opened = MasterStore::open(&env, &fs, &root, &server(2), &[dir], on_fatal).await;
-        let shown = cannot_open(&opened.err().expect("its log is damaged"));
+        let error = opened.err().expect("its log is damaged");
+        let shown = cannot_open(&error, &[]);
         assert!(shown.contains("edits of this region") && shown.contains("grampus repair master"), "{shown}");
         assert!(!shown.contains("skip.errors"), "{shown}");
         assert_eq!(image.contents(&log), Some(bytes), "the log stays as it is");
+    }
+
+    /// `grampus repair master` works only on a local directory.
+    #[test]
+    fn the_remedy_on_hdfs_is_a_command_of_hdfs() {
+        let dirs = ["hdfs://nn/hbase".to_string(), "hdfs://nn/logs/".to_string()];
+        let shown = cannot_open(&engine::Error::bad_request("damaged"), &dirs);
+        assert!(!shown.contains("grampus repair"), "{shown}");
+        for dir in ["hdfs://nn/hbase", "hdfs://nn/logs"] {
+            let command = format!("hdfs dfs -mv {dir}/MasterData {dir}/corrupt/MasterData-");
+            assert!(shown.contains(&command), "{shown}");
+        }
+        assert!(shown.contains("stop all processes"), "{shown}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -53,6 +53,9 @@ pub struct Candidate {
 pub struct MasterOptions {
     /// Identifies the cluster; from its directory.
     pub cluster_id: String,
+    /// The URIs of the root directory and of the directory of logs if they are on HDFS, for
+    /// messages.
+    pub remote_dirs: Vec<String>,
     /// Whether `hbase:quota` is used.
     pub quotas_enabled: bool,
     /// Called with the reason when a client stops the master.
@@ -152,7 +155,7 @@ impl Candidate {
     pub async fn activate(&self, options: MasterOptions) -> Result<ActiveMaster, String> {
         let Member { env, fs, root, coordinator, names, name, info_port, .. } = &self.member;
         self.publish_cluster_id(&options.cluster_id).await?;
-        let store = self.open_store().await?;
+        let store = self.open_store(&options.remote_dirs).await?;
         let mut tracker = ServerTracker::new(coordinator.clone(), names);
         let live = tracker.live().await;
         let live = live.map_err(|error| format!("cannot read the region servers: {error}"))?;
@@ -200,14 +203,15 @@ impl Candidate {
         published.map(drop).map_err(|error| format!("cannot publish the id of the cluster: {error}"))
     }
 
-    /// Opens `master:store` after fencing the logs of all earlier masters.
-    async fn open_store(&self) -> Result<MasterStore, String> {
+    /// Opens `master:store` after fencing the logs of all earlier masters. `remote_dirs` as in
+    /// [`MasterOptions`].
+    async fn open_store(&self, remote_dirs: &[String]) -> Result<MasterStore, String> {
         let Member { env, fs, root, name, end_process, .. } = &self.member;
         let dead = fence_earlier_masters(&**fs, &*env.random, root, name).await;
         let dead = dead.map_err(|error| format!("cannot fence the logs of earlier masters: {error}"))?;
         let on_failure = on_log_failure(end_process);
         let opened = MasterStore::open(env, fs, root, name, &dead, on_failure).await;
-        opened.map_err(|error| cannot_open(&error))
+        opened.map_err(|error| cannot_open(&error, remote_dirs))
     }
 
     /// Those of `servers`, which all have sessions, with a process that has not ended.

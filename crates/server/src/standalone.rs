@@ -332,7 +332,7 @@ impl Node {
             on_stop: Arc::new(move |why| on_stop.request(why)),
         });
         let (store, region_server) = tokio::join!(store, region_server);
-        let store = store.map_err(|error| cannot_open(&error))?;
+        let store = store.map_err(|error| cannot_open(&error, &[]))?;
         let region_server =
             region_server.map_err(|error| format!("cannot start the region server: {error}"))?;
         let recorded = store.set_needs_replay(true).await;

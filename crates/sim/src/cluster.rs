@@ -281,6 +281,7 @@ async fn run_master(
     let active = candidate
         .activate(MasterOptions {
             cluster_id: identity.cluster_id,
+            remote_dirs: Vec::new(),
             quotas_enabled: false,
             on_stop: Arc::new(move |why| on_stop.exit(why)),
             connections: Arc::new(RepeatedCalls::new(env, planted)),

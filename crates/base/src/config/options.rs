@@ -446,7 +446,8 @@ options! {
         /// that have it are only down. Remove the option when the regions are open.
         ///
         /// The master's own region, `master:store`, never opens without these edits. If its log is
-        /// damaged, replace the region: `grampus repair master`.
+        /// damaged, replace the region: with `grampus repair master`, or on HDFS with the command
+        /// that the error of the master names.
         wal_skip_errors: bool = "hbase.hlog.split.skip.errors", "false", flag;
     }
     "Disk" {

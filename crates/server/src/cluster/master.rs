@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use base::config::Config;
 use base::env::{Env, Listener};
 use cell::region::ServerName;
 use console::{Identity, MasterPages, Peers, StandbyPages, StandbyState};
@@ -123,6 +124,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let on_stop = stop.clone();
     let activation = candidate.activate(MasterOptions {
         cluster_id: data.cluster_id.clone(),
+        remote_dirs: remote_dirs(&config),
         quotas_enabled: config.quotas_enabled,
         on_stop: Arc::new(move |why| on_stop.request(why)),
         connections: Arc::new(RemoteServers::new(env.clone(), RPC_TIMEOUT)),
@@ -196,6 +198,13 @@ async fn leave(
     candidate.resign().await;
     ensemble.close().await;
     Ok(())
+}
+
+/// The URIs of the root directory and of the directory of logs if they are on HDFS.
+fn remote_dirs(config: &Config) -> Vec<String> {
+    let logs = config.wal_dir.as_ref().filter(|logs| **logs != config.root);
+    let dirs = std::iter::once(&config.root).chain(logs);
+    dirs.filter(|dir| dir.is_remote()).map(ToString::to_string).collect()
 }
 
 /// Puts the edits in all logs into store files.

@@ -140,6 +140,8 @@ pub struct Region {
     open_seq_id: AtomicU64,
     // Set by the first cell with tags. Files without tags are smaller.
     has_tags: AtomicBool,
+    // Sequence id of the newest edit with cells that skip the log; 0 if there was none.
+    newest_unlogged: AtomicU64,
     // For mutations that specify none.
     durability: Durability,
     read_only: bool,

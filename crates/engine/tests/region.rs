@@ -207,6 +207,32 @@ fn unlogged_writes_are_lost_by_a_crash_and_kept_by_a_flush() {
     });
 }
 
+#[test]
+fn a_region_with_edits_that_skip_the_log_is_not_abandoned_before_they_are_flushed() {
+    run(async {
+        let (env, memory) = (base::testing::env(7), MemoryFs::new());
+        let faulty = Faulty::new(Arc::new(memory.clone()), Plan::new(env.clock.clone()));
+        let opened = open(&env, Arc::new(faulty.clone()), options()).await.unwrap();
+        let region = &opened.region;
+        one(region, put("a", "l")).await.unwrap();
+        assert!(!region.has_unlogged());
+        one(region, Mutation { durability: Durability::SkipWal, ..put("b", "u") }).await.unwrap();
+        assert!(region.has_unlogged() && !region.abandon_if_logged());
+        region.flush_families(&[Bytes::from_static(b"g")]).await.unwrap();
+        assert!(region.has_unlogged(), "another family was flushed");
+        faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
+        region.flush().await.unwrap_err();
+        assert!(region.has_unlogged(), "the flush has failed");
+        faulty.heal();
+        one(region, Mutation { durability: Durability::SkipWal, ..put("c", "u") }).await.unwrap();
+        region.flush().await.unwrap();
+        assert!(!region.has_unlogged());
+        one(region, put("d", "l")).await.unwrap();
+        assert!(region.abandon_if_logged());
+        assert_eq!(region.state(), RegionState::Closed);
+    });
+}
+
 /// Of two equal cells in a write the later one wins, whether or not it is logged.
 #[test]
 fn the_later_of_two_equal_cells_of_a_write_wins_logged_or_not() {

@@ -1,7 +1,7 @@
 //! The online regions of this server, by encoded name.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex};
@@ -93,7 +93,7 @@ pub struct OnlineRegions {
 struct Offline {
     // With the number of the newest order that the opening answers.
     opening: HashMap<String, i64>,
-    closing: HashSet<String>,
+    closing: HashMap<String, Arc<Region>>,
     // The server that opens a region which was closed here, and the region's open sequence id here.
     moved: HashMap<String, (ServerName, u64)>,
     // Whether the server stops, so that it closes all regions by itself.
@@ -190,10 +190,15 @@ impl OnlineRegions {
         !self.lock().closing.is_empty()
     }
 
+    /// The regions that are being closed, except by the stop of the server.
+    pub(crate) fn closing(&self) -> Vec<Arc<Region>> {
+        self.lock().closing.values().cloned().collect()
+    }
+
     /// Records that order `id` opens a region, unless it is online or the server stops.
     pub fn begin_opening(&self, encoded: &str, id: i64) -> OpeningStep {
         let mut offline = self.lock();
-        debug_assert!(!offline.closing.contains(encoded), "a region is opened after it was closed");
+        debug_assert!(!offline.closing.contains_key(encoded), "a region is opened after it was closed");
         if offline.stopping {
             return OpeningStep::Stopping;
         }
@@ -219,7 +224,7 @@ impl OnlineRegions {
 
     /// Whether a region is being closed.
     pub fn is_closing(&self, encoded: &str) -> bool {
-        self.lock().closing.contains(encoded)
+        self.lock().closing.contains_key(encoded)
     }
 
     /// Records that opening a region has failed. Returns the number of the newest order that this
@@ -260,7 +265,7 @@ impl OnlineRegions {
             return None;
         }
         let region = self.remove_from(&mut offline, encoded)?;
-        offline.closing.insert(encoded.to_string());
+        offline.closing.insert(encoded.to_string(), region.clone());
         if let Some(server) = destination {
             if offline.moved.len() >= MOVED_MAX {
                 offline.moved.clear();
@@ -273,7 +278,7 @@ impl OnlineRegions {
     /// Records that a region has been closed.
     pub fn end_closing(&self, encoded: &str) {
         let was_closing = self.lock().closing.remove(encoded);
-        debug_assert!(was_closing, "a close is recorded from its begin to its end");
+        debug_assert!(was_closing.is_some(), "a close is recorded from its begin to its end");
     }
 
     fn remove_from(&self, _guard: &mut Offline, encoded: &str) -> Option<Arc<Region>> {
@@ -290,6 +295,8 @@ impl OnlineRegions {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

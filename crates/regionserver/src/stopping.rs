@@ -1,6 +1,6 @@
-//! Stopping a server: flushes and closes all regions, then closes the logs. This takes bounded time
-//! even if the disk does not respond. Edits that cannot be flushed are in the log, and the next
-//! start replays them.
+//! Stopping a server: flushes and closes all regions, then closes the logs. Edits that cannot be
+//! flushed are in the log, and the next start replays them. Edits of `SKIP_WAL` writes are not: a
+//! stop with a limit waits until they are flushed.
 
 use std::future::pending;
 use std::pin::pin;
@@ -28,7 +28,7 @@ const REGIONS_AT_ONCE: usize = 8;
 /// Maximum number of regions that the error of a stop names.
 const NAMED_MAX: usize = 3;
 
-/// Regions that were closed without a flush.
+/// Regions that were closed without a flush, and the reasons of some.
 #[derive(Default)]
 struct Unflushed {
     regions: usize,
@@ -37,13 +37,72 @@ struct Unflushed {
 
 impl Unflushed {
     fn add(&mut self, region: &Region, why: &str) {
-        warn!(region = %region.name(), error = why, "region closed without a flush; the log has its edits");
-        region.abandon();
         self.regions += 1;
         if self.named.len() < NAMED_MAX {
             self.named.push(format!("{}: {why}", region.name()));
         }
     }
+}
+
+/// How the stop of a server has ended.
+#[derive(Default)]
+struct Stopped {
+    /// Their edits are in the log.
+    logged: Unflushed,
+    /// They had edits that are in no file and in no log.
+    lost: Unflushed,
+}
+
+impl Stopped {
+    /// Stops serving a region that cannot be flushed.
+    fn abandon(&mut self, region: &Region, why: &str) {
+        match region.abandon_if_logged() {
+            true => {
+                warn!(region = %region.name(), error = why, "region closed without a flush; the log has its edits");
+                self.logged.add(region, why);
+            }
+            false => {
+                region.abandon();
+                self.add_lost(region, why);
+            }
+        }
+    }
+
+    fn add_lost(&mut self, region: &Region, why: &str) {
+        warn!(region = %region.name(), error = why, "region closed without a flush; its SKIP_WAL edits are lost");
+        self.lost.add(region, why);
+    }
+
+    /// # Errors
+    /// Names regions that have lost edits.
+    fn check_lost(&self) -> Result<(), String> {
+        match self.lost.regions {
+            0 => Ok(()),
+            regions => Err(format!(
+                "{regions} regions were not flushed; their SKIP_WAL edits are lost ({})",
+                self.lost.named.join("; ")
+            )),
+        }
+    }
+
+    /// # Errors
+    /// Names regions that were not flushed.
+    fn check_flushed(&self) -> Result<(), String> {
+        self.check_lost()?;
+        match self.logged.regions {
+            0 => Ok(()),
+            regions => Err(format!(
+                "{regions} regions were not flushed; their edits are in the log, and the next start replays it ({})",
+                self.logged.named.join("; ")
+            )),
+        }
+    }
+}
+
+/// How the close of a region has ended.
+enum Ending {
+    Closed,
+    Abandoned,
 }
 
 impl RegionServer {
@@ -73,86 +132,101 @@ impl RegionServer {
     /// after that.
     ///
     /// # Errors
-    /// Names regions that were closed without a flush, with the reasons. The log has their edits.
+    /// Names regions that were closed without a flush, with the reasons. The log has their edits,
+    /// except those that skip it.
     pub async fn stop(&self) -> Result<(), String> {
-        self.stop_within(Duration::MAX).await
+        self.close_all(Duration::MAX).await.check_flushed()
     }
 
-    /// The same, but regions that are not closed after `limit` are abandoned. This is no error: in
-    /// a cluster, the next server of a region reads its edits from the log.
+    /// The same for a server of a cluster, in which the next server of a region reads its edits
+    /// from the log. So regions that are not closed after `limit` are abandoned, unless they have
+    /// edits that skip the log.
     ///
     /// # Errors
-    /// As [`RegionServer::stop`].
+    /// Names regions that have lost edits which skip the log, with the reasons.
     pub async fn stop_within(&self, limit: Duration) -> Result<(), String> {
+        self.close_all(limit).await.check_lost()
+    }
+
+    async fn close_all(&self, limit: Duration) -> Stopped {
         self.regions().begin_stop();
         let now = self.env().clock.monotonic();
         let (deadline, end) = (now + FLUSH_RETRY_LIMIT, now.saturating_add(limit));
-        // A region whose close takes longer has its edits in the log.
+        // A region whose close takes longer has its edits in the log, except those that skip it.
         while self.regions().is_any_closing() && self.env().clock.monotonic() < deadline {
             self.env().clock.sleep(CLOSING_PAUSE).await;
         }
-        let (meta, users): (Vec<_>, Vec<_>) =
+        let (meta, mut users): (Vec<_>, Vec<_>) =
             self.regions().all().into_iter().partition(|region| region.info().table.is_meta());
-        let mut unflushed = Unflushed::default();
+        // First those that must be flushed.
+        users.sort_by_cached_key(|region| !region.has_unlogged());
+        let mut stopped = Stopped::default();
         for regions in [users, meta] {
-            tokio::select! {
-                biased;
-                () = self.close_regions(&regions, deadline, &mut unflushed) => {}
-                () = self.wait_until(end) => self.abandon_open(&regions),
-            }
+            self.close_regions(&regions, (deadline, end), &mut stopped).await;
+        }
+        for region in self.regions().closing().iter().filter(|region| region.has_unlogged()) {
+            stopped.add_lost(region, "the close that the master ordered has not ended");
         }
         for log in self.logs() {
             log.close().await;
         }
         self.close_second_level_cache().await;
         self.regions().end_stop();
-        info!(server = %self.name(), unflushed = unflushed.regions, "region server stopped");
-        match unflushed.regions {
-            0 => Ok(()),
-            regions => Err(format!(
-                "{regions} regions were not flushed; their edits are in the log, and the next start replays it ({})",
-                unflushed.named.join("; ")
-            )),
-        }
+        let unflushed = stopped.logged.regions + stopped.lost.regions;
+        info!(server = %self.name(), unflushed, "region server stopped");
+        stopped
     }
 
     /// Closes regions, some at the same time. Retries a failed flush until `deadline`. If no flush
-    /// can succeed, closes them without one.
-    async fn close_regions(&self, regions: &[Arc<Region>], deadline: Duration, unflushed: &mut Unflushed) {
+    /// can succeed, closes them without one. After `end`, regions are abandoned.
+    async fn close_regions(
+        &self,
+        regions: &[Arc<Region>],
+        (deadline, end): (Duration, Duration),
+        stopped: &mut Stopped,
+    ) {
         let closes = stream::iter(regions.to_vec()).map(|region| async move {
             self.regions().remove(region.encoded_name());
-            let closed = self.close_until(&region, deadline).await;
+            let closed = tokio::select! {
+                biased;
+                () = self.abandon_at(end, &region) => Ok(Ending::Abandoned),
+                closed = self.close_until(&region, deadline) => closed.map(|()| Ending::Closed),
+            };
             (region, closed)
         });
         let mut closes = closes.buffer_unordered(REGIONS_AT_ONCE);
         let mut unflushable = pin!(self.wait_until_unflushable());
+        let mut abandoned = 0;
         let why = loop {
             tokio::select! {
                 biased;
                 closed = closes.next() => match closed {
-                    Some((_, Ok(()))) => {}
-                    Some((region, Err(why))) => unflushed.add(&region, &why),
-                    None => return,
+                    Some((_, Ok(Ending::Closed))) => {}
+                    Some((_, Ok(Ending::Abandoned))) => abandoned += 1,
+                    Some((region, Err(why))) => stopped.abandon(&region, &why),
+                    None => break None,
                 },
-                why = &mut unflushable => break why,
+                why = &mut unflushable => break Some(why),
             }
         };
         drop(closes);
+        if abandoned > 0 {
+            info!(regions = abandoned, "no time to close regions; the log has their edits");
+        }
+        let Some(why) = why else { return };
         for region in regions.iter().filter(|region| region.state() != RegionState::Closed) {
             self.regions().remove(region.encoded_name());
-            unflushed.add(region, &why);
+            stopped.abandon(region, &why);
         }
     }
 
-    /// Stops serving the regions that are not closed.
-    fn abandon_open(&self, regions: &[Arc<Region>]) {
-        let mut abandoned = 0;
-        for region in regions.iter().filter(|region| region.state() != RegionState::Closed) {
-            self.regions().remove(region.encoded_name());
-            region.abandon();
-            abandoned += 1;
+    /// Waits until `end`, and then stops serving a region. Does not return if the region has edits
+    /// that are only in memory.
+    async fn abandon_at(&self, end: Duration, region: &Region) {
+        self.wait_until(end).await;
+        if !region.abandon_if_logged() {
+            pending().await
         }
-        info!(regions = abandoned, "no time to close regions; the log has their edits");
     }
 
     /// Waits until `end` by the monotonic clock; for ever if that is too far.

@@ -3,7 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use crate::world::{SECOND, World, run};
+use cell::mutation::{Durability, Mutation};
 use cell::region::RegionInfo;
+use cell::schema::FamilyDescriptor;
+use cell::{CellType, KeyValue, LATEST_TIMESTAMP};
 use fs::faulty::{Fault, Operation, Rule};
 use regionserver::Admin;
 use wire::service::AdminService;
@@ -26,6 +29,12 @@ fn open_order(info: &RegionInfo, id: i64) -> proto::ExecuteProceduresRequest {
     };
     let open = proto::OpenRegionRequest { open_info: vec![open], ..Default::default() };
     proto::ExecuteProceduresRequest { open_region: vec![open], ..Default::default() }
+}
+
+async fn put_unlogged(world: &World, row: &'static str) {
+    let cell = KeyValue::new(row.as_bytes(), b"f", b"q", LATEST_TIMESTAMP, CellType::Put, b"v");
+    let put = Mutation { durability: Durability::SkipWal, ..Mutation::put(row, vec![cell]) };
+    world.served().batch(vec![put]).await.remove(0).unwrap();
 }
 
 #[test]
@@ -83,6 +92,43 @@ fn a_stop_with_a_limit_abandons_regions_that_are_not_closed() {
         let index = wal::recovery::scan(&world.faulty, &paths).await.unwrap();
         let entries: u64 = index.logs().iter().map(|log| log.highest.len() as u64).sum();
         assert_eq!(entries, 1, "the region's edits are still in a log");
+    });
+}
+
+#[test]
+fn a_stop_with_a_limit_flushes_edits_that_skip_the_log() {
+    run(async {
+        let world = World::begin().await;
+        put_unlogged(&world, "a").await;
+        world.faulty.add(Rule::new(Fault::Delay(20 * SECOND)).on(Operation::Create).at("data/default"));
+        world.server.stop_within(10 * SECOND).await.unwrap();
+        let next = world.after_power_loss(FamilyDescriptor::new("f")).await;
+        next.get("a").await;
+    });
+}
+
+#[test]
+fn a_stop_with_a_limit_fails_only_if_edits_are_lost() {
+    run(async {
+        for is_logged in [true, false] {
+            let world = World::begin().await;
+            match is_logged {
+                true => world.put("a").await,
+                false => put_unlogged(&world, "a").await,
+            }
+            world.faulty.add(Rule::new(Fault::Fail).on(Operation::Create).at("data/default"));
+            let stopped = world.server.stop_within(10 * SECOND).await;
+            match stopped {
+                Ok(()) => assert!(is_logged, "the edit is lost"),
+                Err(lost) => {
+                    assert!(!is_logged, "{lost}");
+                    assert!(
+                        lost.contains("SKIP_WAL edits are lost") && lost.contains("planned fault"),
+                        "{lost}"
+                    );
+                }
+            }
+        }
     });
 }
 

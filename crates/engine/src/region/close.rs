@@ -86,6 +86,24 @@ impl Region {
         self.state.store(RegionState::Closed as u8, Ordering::Release);
     }
 
+    /// Whether edits are only in memory, because they skip the log (`SKIP_WAL`).
+    pub fn has_unlogged(&self) -> bool {
+        // A flush of some families only does not change the second one.
+        self.newest_unlogged.load(Ordering::Relaxed) > self.counters.flushed_seq_id.load(Ordering::Relaxed)
+    }
+
+    /// As [`Region::abandon`], unless edits are only in memory. Returns whether the region was
+    /// abandoned.
+    pub fn abandon_if_logged(&self) -> bool {
+        // Under the publish lock, so that no edit is published after the check.
+        let Ok(_publish) = self.publish_lock() else { return false };
+        let is_logged = !self.has_unlogged();
+        if is_logged {
+            self.abandon();
+        }
+        is_logged
+    }
+
     /// The last steps of a close. There are no more writes.
     async fn finish(&self, attempts: FlushAttempts) -> Result<()> {
         // Running compactions notice the close and stop. After this the files do not change.

@@ -178,6 +178,7 @@ impl Region {
             markers,
             open_seq_id: AtomicU64::new(0),
             has_tags: AtomicBool::new(false),
+            newest_unlogged: AtomicU64::new(0),
             this: this.clone(),
             mvcc: Mvcc::new(0),
             rows: RowLocks::new(row_clock),

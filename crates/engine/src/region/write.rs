@@ -296,7 +296,11 @@ impl Region {
             self.instruments
                 .count_unlogged(batch.unlogged_count_and_bytes.0, batch.unlogged_count_and_bytes.1);
         }
+        let cell_count = batch.cells.len();
         let (bytes, count) = batch.cells.into_logged();
+        if (count as usize) < cell_count {
+            self.newest_unlogged.store(seq_id, Ordering::Relaxed);
+        }
         let durability = match (count, batch.is_forced) {
             (0, _) => Durability::SkipWal,
             (_, true) => Durability::FsyncWal,

@@ -17,6 +17,8 @@ use crate::server::RegionServer;
 /// Time for which failed flushes are retried. Then the remaining regions are closed without a
 /// flush.
 const FLUSH_RETRY_LIMIT: Duration = Duration::from_secs(5);
+/// Time for closing the logs after regions had to be abandoned.
+const FILES_LIMIT: Duration = Duration::from_secs(2);
 /// Time for flushes before regions are closed.
 const EARLY_FLUSH_LIMIT: Duration = Duration::from_secs(20);
 /// The pause between two attempts to flush.
@@ -140,7 +142,7 @@ impl RegionServer {
 
     /// The same for a server of a cluster, in which the next server of a region reads its edits
     /// from the log. So regions that are not closed after `limit` are abandoned, unless they have
-    /// edits that skip the log.
+    /// edits that skip the log. Soon after, the logs are abandoned, too.
     ///
     /// # Errors
     /// Names regions that have lost edits which skip the log, with the reasons.
@@ -167,10 +169,7 @@ impl RegionServer {
         for region in self.regions().closing().iter().filter(|region| region.has_unlogged()) {
             stopped.add_lost(region, "the close that the master ordered has not ended");
         }
-        for log in self.logs() {
-            log.close().await;
-        }
-        self.close_second_level_cache().await;
+        self.close_files(end).await;
         self.regions().end_stop();
         let unflushed = stopped.logged.regions + stopped.lost.regions;
         info!(server = %self.name(), unflushed, "region server stopped");
@@ -217,6 +216,23 @@ impl RegionServer {
         for region in regions.iter().filter(|region| region.state() != RegionState::Closed) {
             self.regions().remove(region.encoded_name());
             stopped.abandon(region, &why);
+        }
+    }
+
+    /// Closes the logs and the second-level cache. After `end`, this takes a short time at most: the
+    /// next servers of the regions fence the logs, and cannot begin before the session has ended.
+    async fn close_files(&self, end: Duration) {
+        let closes = async {
+            for log in self.logs() {
+                log.close().await;
+            }
+            self.close_second_level_cache().await;
+        };
+        let limit = end.max(self.env().clock.monotonic() + FILES_LIMIT);
+        tokio::select! {
+            biased;
+            () = closes => {}
+            () = self.wait_until(limit) => warn!("no time to close the logs; their edits are read from them"),
         }
     }
 

@@ -96,6 +96,20 @@ fn a_stop_with_a_limit_abandons_regions_that_are_not_closed() {
 }
 
 #[test]
+fn a_stop_with_a_limit_abandons_logs_that_do_not_respond() {
+    run(async {
+        for operation in [Operation::Append, Operation::Sync] {
+            let world = World::begin().await;
+            world.put("a").await;
+            world.faulty.add(Rule::new(Fault::Hang).on(operation).at("WALs/"));
+            let begun = tokio::time::Instant::now();
+            world.server.stop_within(10 * SECOND).await.unwrap();
+            assert!(begun.elapsed() < 13 * SECOND, "{operation:?}: {:?}", begun.elapsed());
+        }
+    });
+}
+
+#[test]
 fn a_stop_with_a_limit_flushes_edits_that_skip_the_log() {
     run(async {
         let world = World::begin().await;

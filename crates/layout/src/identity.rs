@@ -47,6 +47,9 @@ pub struct Identity {
     pub cluster_id: String,
     /// Whether the directory was empty and has just become a root directory.
     pub is_new: bool,
+    /// Whether the cluster id has just been generated. Another process that did this at the same
+    /// time may still replace it.
+    pub is_id_new: bool,
 }
 
 impl RootDir {
@@ -70,8 +73,8 @@ impl RootDir {
         self.ensure_data_dir(fs).await?;
         fs.make_dirs(&self.tmp_dir()).await?;
         self.ensure_version(fs).await?;
-        let cluster_id = self.ensure_id(fs, random, is_new).await?;
-        Ok(Identity { cluster_id, is_new })
+        let (cluster_id, is_id_new) = self.ensure_id(fs, random, is_new).await?;
+        Ok(Identity { cluster_id, is_new, is_id_new })
     }
 
     async fn check_marker(&self, fs: &dyn FileSystem) -> Result<MarkerState> {
@@ -147,18 +150,28 @@ impl RootDir {
         Ok(if is_fenced { fenced } else { self.path().join(VERSION_FILE) })
     }
 
-    async fn ensure_id(&self, fs: &dyn FileSystem, random: &dyn Random, is_new: bool) -> Result<String> {
+    /// The cluster id, and whether it was generated because it was missing or corrupt.
+    async fn ensure_id(
+        &self,
+        fs: &dyn FileSystem,
+        random: &dyn Random,
+        is_new: bool,
+    ) -> Result<(String, bool)> {
         let path = self.path().join(ID_FILE);
         if let Some(ClusterId { cluster_id }) = self.read_or_set_aside(fs, &path).await? {
-            return Ok(cluster_id);
+            return Ok((cluster_id, false));
         }
-        let cluster_id = random_uuid(random);
+        let generated = random_uuid(random);
         if !is_new {
-            warn!(file = %path, cluster_id, "cluster id was missing or corrupt; generated a new one");
+            warn!(file = %path, cluster_id = generated, "cluster id was missing or corrupt; generated a new one");
         }
-        let content = with_magic(&ClusterId { cluster_id: cluster_id.clone() });
-        file::replace(fs, &self.tmp_dir().join(ID_FILE), &path, content).await?;
-        Ok(cluster_id)
+        // Of several processes that generate an id at the same time, the last one wins.
+        let content = with_magic(&ClusterId { cluster_id: generated });
+        file::replace(fs, &own_name(&self.tmp_dir().join(ID_FILE), random), &path, content).await?;
+        match self.stored_cluster_id(fs).await? {
+            Some(cluster_id) => Ok((cluster_id, true)),
+            None => Err(corrupt(&path, "the file was removed while it was created")),
+        }
     }
 
     /// The message in a file; `None` if there is no file, or if it was corrupt and is now renamed.
@@ -189,12 +202,13 @@ impl RootDir {
 /// # Errors
 /// [`Error::Corrupt`] if the directory belongs to another cluster. Its logs would be taken for
 /// those of dead servers.
-pub async fn claim_wal_dir(fs: &dyn FileSystem, cluster_id: &str) -> Result<()> {
+pub async fn claim_wal_dir(fs: &dyn FileSystem, random: &dyn Random, cluster_id: &str) -> Result<()> {
     let path = FilePath::root().join(WAL_DIR_OWNER);
     if fs.stat(&path).await?.is_none() {
-        let tmp = FilePath::root().join(&format!("{WAL_DIR_OWNER}.new"));
-        return file::replace(fs, &tmp, &path, format!("{cluster_id}\n").into()).await;
+        let tmp = own_name(&FilePath::root().join(&format!("{WAL_DIR_OWNER}.new")), random);
+        file::replace(fs, &tmp, &path, format!("{cluster_id}\n").into()).await?;
     }
+    // Also the file that was just written: another process may have replaced it.
     let content = file::read(fs, &path).await?;
     match content.trim_ascii() == cluster_id.as_bytes() {
         true => Ok(()),
@@ -227,6 +241,11 @@ fn check_format(path: &FilePath, content: &Bytes) -> Result<()> {
         Some(format) => Err(Error::TooNew { file: path.clone(), format, known: FORMAT }),
         None => Err(corrupt(path, "has no valid format line")),
     }
+}
+
+/// The path of a temporary file that no other process uses.
+fn own_name(tmp: &FilePath, random: &dyn Random) -> FilePath {
+    tmp.parent().join(&format!("{}.{}", tmp.name(), random_uuid(random)))
 }
 
 /// A random UUID as text (version 4).

@@ -16,6 +16,7 @@ use fs::faulty::{Fault, Faulty, Operation, Plan, Rule};
 use fs::local::LocalFs;
 use fs::memory::MemoryFs;
 use fs::{FilePath, FileSystem};
+use layout::identity::claim_wal_dir;
 use layout::mob::pseudo_region;
 use layout::{Error, Identity, Inventory, RootDir};
 
@@ -59,9 +60,47 @@ async fn an_empty_directory_becomes_ours() {
     let made = open(&fs).await.unwrap();
     assert!(made.is_new);
     let opened = open(&fs).await.unwrap();
-    assert_eq!(opened, Identity { is_new: false, ..made });
+    assert_eq!(opened, Identity { is_new: false, is_id_new: false, ..made });
     assert_eq!(fs.contents(&FilePath::new("hbase.version")).unwrap(), b"PBUF\x0a\x018");
     assert_eq!(fs.contents(&FilePath::new("hbase.id")).unwrap()[..6], *b"PBUF\x0a\x24");
+}
+
+/// Two processes that write a file at the same time. The first one reads it after the second one
+/// has replaced it.
+fn racing_processes(fs: &MemoryFs, file: &str) -> (Faulty, Faulty) {
+    let clock = base::testing::env(1).clock;
+    let late =
+        |seconds, operation| Rule::new(Fault::Delay(Duration::from_secs(seconds))).on(operation).at(file);
+    let process = |plan: Plan| Faulty::new(Arc::new(fs.clone()), plan);
+    let first = Plan::new(clock.clone()).rule(late(1, Operation::Rename)).rule(late(3, Operation::Open));
+    (process(first), process(Plan::new(clock.clone()).rule(late(2, Operation::Rename))))
+}
+
+/// On HDFS, nothing locks a new directory.
+#[tokio::test(start_paused = true)]
+async fn processes_that_create_a_directory_at_the_same_time_use_the_id_of_the_last_one() {
+    let fs = MemoryFs::new();
+    let (first, second) = racing_processes(&fs, "hbase.id");
+    let (root_dir, random) = (root(), [SeededRandom::new(1), SeededRandom::new(2)]);
+    let (first, second) = tokio::join!(
+        root_dir.open_or_create(&first, &random[0]),
+        root_dir.open_or_create(&second, &random[1])
+    );
+    let (first, second) = (first.unwrap(), second.unwrap());
+    assert_eq!(first.cluster_id, second.cluster_id);
+    assert!(first.is_id_new && second.is_id_new);
+    assert_eq!(root().stored_cluster_id(&fs).await.unwrap(), Some(second.cluster_id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_one_of_two_clusters_claims_a_directory_of_logs() {
+    let fs = MemoryFs::new();
+    let (first, second) = racing_processes(&fs, "grampus.cluster");
+    let random = [SeededRandom::new(1), SeededRandom::new(2)];
+    let (first, second) =
+        tokio::join!(claim_wal_dir(&first, &random[0], "a"), claim_wal_dir(&second, &random[1], "b"));
+    assert!(matches!(first, Err(Error::Corrupt { .. })));
+    second.unwrap();
 }
 
 #[tokio::test]

@@ -195,7 +195,13 @@ impl Candidate {
     /// Publishes the id of the cluster, so that other processes can check their directories. The
     /// rest of the start can take long.
     async fn publish_cluster_id(&self, id: &str) -> Result<(), String> {
-        let Member { env, coordinator, names, name, .. } = &self.member;
+        let Member { env, fs, root, coordinator, names, name, .. } = &self.member;
+        // Again: a process that created the directory at the same time may have replaced the id.
+        let stored = root.stored_cluster_id(&**fs).await;
+        let stored = stored.map_err(|error| format!("cannot read the id of the cluster: {error}"))?;
+        if stored.is_some_and(|stored| stored != id) {
+            return Err("the cluster id in the root directory has changed; restart this process".into());
+        }
         // Again: another master may have started the cluster since the start of this process.
         cluster_id::check(&self.member, id, cluster_id::Role::Master).await?;
         let data = zk::payload::cluster_id(&format!("master:{}", name.port), &*env.random, id);

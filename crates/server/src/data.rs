@@ -13,7 +13,7 @@ use fs::mounted::Mounted;
 use fs::reserve::{Reserve, WithReserve};
 use fs::space::Space;
 use fs::{FilePath, FileSystem};
-use layout::RootDir;
+use layout::{Identity, RootDir};
 use regionserver::Disk;
 
 use crate::hdfs::{self, IfMissing};
@@ -25,6 +25,10 @@ pub(crate) const DISK_THREADS: usize = 8;
 
 /// How long a process of a cluster waits for another one that is creating the directory.
 const CREATION_WAIT: Duration = Duration::from_secs(5);
+/// How long a process that has generated the id of a cluster waits before it uses the id.
+const ID_WAIT: Duration = Duration::from_secs(2);
+/// The pause between two attempts to open such a directory.
+const CREATION_PAUSE: Duration = Duration::from_millis(500);
 
 /// The locked data directory.
 pub(crate) struct DataDirectory {
@@ -103,7 +107,7 @@ impl DataDirectory {
         let identity =
             identity_of_shared(env, &*fs, &root).await.map_err(|error| format!("{shown}: {error}"))?;
         if let Some(logs) = &logs {
-            let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
+            let claimed = layout::identity::claim_wal_dir(&**logs, &*env.random, &identity.cluster_id).await;
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
         let (disk, cluster_id) = (Disk::remote(), identity.cluster_id);
@@ -186,7 +190,7 @@ impl DataDirectory {
             }
         };
         if let Some(logs) = &logs {
-            let claimed = layout::identity::claim_wal_dir(&**logs, &identity.cluster_id).await;
+            let claimed = layout::identity::claim_wal_dir(&**logs, &*env.random, &identity.cluster_id).await;
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
         // The files of the disk reserve are allocated later, while the server is already serving.
@@ -281,18 +285,19 @@ async fn open_tiers(
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same
 /// time.
-async fn identity_of_shared(
-    env: &Env,
-    fs: &dyn FileSystem,
-    root: &RootDir,
-) -> layout::Result<layout::identity::Identity> {
+async fn identity_of_shared(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> layout::Result<Identity> {
     let deadline = env.clock.monotonic() + CREATION_WAIT;
     loop {
-        let opened = root.open_or_create(fs, &*env.random).await;
-        if opened.is_ok() || env.clock.monotonic() >= deadline {
-            return opened;
+        match root.open_or_create(fs, &*env.random).await {
+            Ok(identity) if identity.is_id_new => {
+                // Another process that generates an id has replaced this one by then.
+                env.clock.sleep(ID_WAIT).await;
+                let settled = root.open_or_create(fs, &*env.random).await?;
+                return Ok(Identity { cluster_id: settled.cluster_id, ..identity });
+            }
+            Err(_) if env.clock.monotonic() < deadline => env.clock.sleep(CREATION_PAUSE).await,
+            opened => return opened,
         }
-        env.clock.sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -166,12 +166,21 @@ impl RootDir {
             warn!(file = %path, cluster_id = generated, "cluster id was missing or corrupt; generated a new one");
         }
         // Of several processes that generate an id at the same time, the last one wins.
-        let content = with_magic(&ClusterId { cluster_id: generated });
-        file::replace(fs, &own_name(&self.tmp_dir().join(ID_FILE), random), &path, content).await?;
+        self.write_cluster_id(fs, random, &generated).await?;
         match self.stored_cluster_id(fs).await? {
             Some(cluster_id) => Ok((cluster_id, true)),
             None => Err(corrupt(&path, "the file was removed while it was created")),
         }
+    }
+
+    /// Replaces the cluster id.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn write_cluster_id(&self, fs: &dyn FileSystem, random: &dyn Random, id: &str) -> Result<()> {
+        let content = with_magic(&ClusterId { cluster_id: id.into() });
+        let tmp = own_name(&self.tmp_dir().join(ID_FILE), random);
+        file::replace(fs, &tmp, &self.path().join(ID_FILE), content).await
     }
 
     /// The message in a file; `None` if there is no file, or if it was corrupt and is now renamed.

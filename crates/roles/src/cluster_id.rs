@@ -4,9 +4,11 @@
 //! A process with another directory does damage. A master, for example, fences the logs of earlier
 //! servers there, so that the real servers can still write to theirs.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use tracing::info;
+use cell::region::ServerName;
+use tracing::{info, warn};
 use zk::coordinator::Error;
 use zk::names::Names;
 
@@ -66,14 +68,84 @@ pub async fn check(member: &Member, own: &str, role: Role) -> Result<(), String>
     }
 }
 
-async fn compare(member: &Member, own: &str) -> Result<Comparison, Error> {
-    let published = match member.coordinator.get(&member.names.hbaseid()).await {
-        // The next active master replaces an unreadable one.
-        Ok(znode) => zk::payload::read_cluster_id(&znode.data).ok(),
+/// Writes the id of the running cluster to a directory that had lost its id, and returns it. If no
+/// cluster uses the directory now, its new id `generated` stays.
+///
+/// # Errors
+/// One line, if ZooKeeper or the directory cannot be read, or the directory cannot be written.
+pub async fn restore(member: &Member, generated: &str) -> Result<String, String> {
+    let Member { env, fs, root, .. } = member;
+    let failed = |error: &dyn Display| format!("cannot restore the id of the cluster: {error}");
+    let used_by = loop {
+        match cluster_of_directory(member).await {
+            Ok(used_by) => break used_by,
+            Err(Unknown::ZooKeeper(Error::Unavailable(_))) => env.clock.sleep(RETRY_PAUSE).await,
+            Err(Unknown::ZooKeeper(error)) => return Err(failed(&error)),
+            Err(Unknown::Directory(error)) => return Err(failed(&error)),
+        }
+    };
+    let Some(id) = used_by.filter(|id| id != generated) else { return Ok(generated.to_string()) };
+    root.write_cluster_id(&**fs, &*env.random, &id).await.map_err(|error| failed(&error))?;
+    warn!(cluster_id = id, "restored the cluster id of the root directory from ZooKeeper");
+    Ok(id)
+}
+
+/// Why it is unknown which cluster uses a directory.
+enum Unknown {
+    ZooKeeper(Error),
+    Directory(fs::Error),
+}
+
+impl From<Error> for Unknown {
+    fn from(error: Error) -> Unknown {
+        Unknown::ZooKeeper(error)
+    }
+}
+
+impl From<fs::Error> for Unknown {
+    fn from(error: fs::Error) -> Unknown {
+        Unknown::Directory(error)
+    }
+}
+
+/// The id of the cluster in ZooKeeper, if a process of it uses the directory of `member`.
+async fn cluster_of_directory(member: &Member) -> Result<Option<String>, Unknown> {
+    let Some(id) = published(member).await? else { return Ok(None) };
+    for process in processes(member).await? {
+        if member.fs.stat(&member.root.process_dir(&process)).await?.is_some() {
+            return Ok(Some(id));
+        }
+    }
+    Ok(None)
+}
+
+/// The active master and the region servers.
+async fn processes(member: &Member) -> Result<Vec<ServerName>, Error> {
+    let Member { coordinator, names, .. } = member;
+    let master = match coordinator.get(&names.master()).await {
+        Ok(znode) => zk::payload::read_master(&znode.data).ok(),
         Err(Error::NoNode { .. }) => None,
         Err(error) => return Err(error),
     };
-    Ok(match published {
+    let servers = match coordinator.children(&names.rs()).await {
+        Ok((servers, _)) => servers,
+        Err(Error::NoNode { .. }) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    Ok(master.into_iter().chain(servers.iter().filter_map(|name| ServerName::parse(name))).collect())
+}
+
+/// The id in ZooKeeper. The next active master replaces an unreadable one.
+async fn published(member: &Member) -> Result<Option<String>, Error> {
+    match member.coordinator.get(&member.names.hbaseid()).await {
+        Ok(znode) => Ok(zk::payload::read_cluster_id(&znode.data).ok()),
+        Err(Error::NoNode { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn compare(member: &Member, own: &str) -> Result<Comparison, Error> {
+    Ok(match published(member).await? {
         Some(id) if id == own => Comparison::Same,
         Some(id) if has_other_processes(member).await? => Comparison::Different(id),
         _ => Comparison::Unused,
@@ -112,7 +184,6 @@ mod tests {
 
     use base::testing::env;
     use bytes::Bytes;
-    use cell::region::ServerName;
     use fs::FilePath;
     use fs::memory::MemoryFs;
     use layout::RootDir;
@@ -183,6 +254,25 @@ mod tests {
         assert_eq!(check(&member, "own", Role::Master).await, Ok(()));
         put_master(&member, &member.name).await;
         assert_eq!(check(&member, "own", Role::Master).await, Ok(()), "it is elected itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_id_is_restored_if_the_cluster_uses_the_directory() {
+        let member = member();
+        let stored = || member.root.stored_cluster_id(&*member.fs);
+        assert_eq!(restore(&member, "new").await, Ok("new".to_string()), "there is no cluster");
+        put_id(&member, "published").await;
+        assert_eq!(restore(&member, "new").await, Ok("new".to_string()), "the cluster does not run");
+        put_master(&member, &server(2)).await;
+        let path = member.names.region_server(&server(3).to_string());
+        put(&member, &path, Bytes::new()).await;
+        assert_eq!(restore(&member, "new").await, Ok("new".to_string()), "it has another directory");
+        assert_eq!(stored().await.unwrap(), None);
+        member.fs.make_dirs(&member.root.process_dir(&server(3))).await.unwrap();
+        member.fs.make_dirs(&member.root.tmp_dir()).await.unwrap();
+        assert_eq!(restore(&member, "new").await, Ok("published".to_string()));
+        assert_eq!(stored().await.unwrap(), Some("published".to_string()));
+        assert_eq!(check(&member, "published", Role::RegionServer).await, Ok(()));
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,6 +15,11 @@
 
 use std::time::Duration;
 
+use roles::cluster_id::Role;
+use roles::{Member, cluster_id};
+
+use crate::data::DataDirectory;
+
 pub mod exit_reporter;
 pub mod master;
 mod name;
@@ -25,3 +30,12 @@ mod starting;
 /// How long clients may take to read their responses before a process that stops leaves the
 /// cluster. A client that does not read must not delay the processes that take over.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
+
+/// Checks that the directory is that of the cluster. Restores the id of a directory that has lost
+/// it.
+async fn check_cluster_id(member: &Member, data: &mut DataDirectory, role: Role) -> Result<(), String> {
+    if data.has_lost_id {
+        data.cluster_id = cluster_id::restore(member, &data.cluster_id).await?;
+    }
+    cluster_id::check(member, &data.cluster_id, role).await
+}

@@ -37,6 +37,8 @@ pub(crate) struct DataDirectory {
     pub(crate) instruments: Arc<fs::measured::Instruments>,
     pub(crate) root: RootDir,
     pub(crate) cluster_id: String,
+    /// Whether the directory had lost its cluster id, so that this is a new one.
+    pub(crate) has_lost_id: bool,
     // None on HDFS, where the leases of files protect them.
     _lock: Option<DirectoryLock>,
 }
@@ -110,8 +112,9 @@ impl DataDirectory {
             let claimed = layout::identity::claim_wal_dir(&**logs, &*env.random, &identity.cluster_id).await;
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
         }
-        let (disk, cluster_id) = (Disk::remote(), identity.cluster_id);
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: None })
+        let (disk, has_lost_id) = (Disk::remote(), has_lost_id(&identity));
+        let cluster_id = identity.cluster_id;
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, has_lost_id, _lock: None })
     }
 
     /// Opens a directory of this machine.
@@ -198,9 +201,13 @@ impl DataDirectory {
         if let Users::Cluster(_) = users {
             lock.share().map_err(|error| format!("cannot share the data directory {shown}: {error}"))?;
         }
-        let cluster_id = identity.cluster_id;
-        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, _lock: Some(lock) })
+        let (has_lost_id, cluster_id) = (has_lost_id(&identity), identity.cluster_id);
+        Ok(DataDirectory { fs, disk, instruments, root, cluster_id, has_lost_id, _lock: Some(lock) })
     }
+}
+
+fn has_lost_id(identity: &Identity) -> bool {
+    identity.is_id_new && !identity.is_new
 }
 
 /// What to do with a directory that HBase has written.

@@ -11,15 +11,15 @@ use os::service_manager;
 use roles::candidate::ReplayLogs;
 use roles::cluster_id::Role;
 use roles::remote::{RPC_TIMEOUT, RemoteServers};
-use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster, cluster_id};
+use roles::{Candidate, Elected, MasterOptions, Member, SeenMaster};
 use rpc::Service;
 use tracing::{info, warn};
 use zk::{Coordinator, Ensemble};
 
-use super::DRAIN_LIMIT;
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
 use super::session;
+use super::{DRAIN_LIMIT, check_cluster_id};
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
@@ -56,8 +56,27 @@ async fn serve(process: Process) -> Result<(), String> {
     let stop = Stop::new();
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     let mut stop_reason = std::pin::pin!(stop_signal.wait());
-    let data =
+    let mut data =
         DataDirectory::open(&env, &config, Users::Cluster(&format!("{},{}", name.host, name.port))).await?;
+    let member = Member {
+        env: env.clone(),
+        fs: data.fs.clone(),
+        root: data.root.clone(),
+        coordinator: coordinator.clone(),
+        names: names.clone(),
+        name: name.clone(),
+        info_port,
+        end_process: Arc::new(end_process),
+    };
+    let check = check_cluster_id(&member, &mut data, Role::Master);
+    match unless_stopped(check, &mut stop_reason).await {
+        Ok(checked) => checked?,
+        Err(reason) => {
+            print_line!("stopping ({reason})");
+            ensemble.close().await;
+            return Ok(());
+        }
+    }
     let host = Host {
         env: &env,
         config: &config,
@@ -76,25 +95,6 @@ async fn serve(process: Process) -> Result<(), String> {
         peers: Peers { master: pages_url(&name, page_listener.as_deref()), region_server: None },
         accepts_internal_calls: true,
     };
-    let member = Member {
-        env: env.clone(),
-        fs: data.fs.clone(),
-        root: data.root.clone(),
-        coordinator: coordinator.clone(),
-        names: names.clone(),
-        name: name.clone(),
-        info_port,
-        end_process: Arc::new(end_process),
-    };
-    let check = cluster_id::check(&member, &data.cluster_id, Role::Master);
-    match unless_stopped(check, &mut stop_reason).await {
-        Ok(checked) => checked?,
-        Err(reason) => {
-            print_line!("stopping ({reason})");
-            ensemble.close().await;
-            return Ok(());
-        }
-    }
     let candidate = Candidate::new(member).await?;
     let exit_reporter = match candidate.is_marked_alive() {
         true => None,

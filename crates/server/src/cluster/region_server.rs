@@ -7,19 +7,19 @@ use base::env::Listener;
 use console::{Identity, Peers, beans};
 use os::service_manager;
 use regionserver::{Lease, RegionServer, RegionServerParts};
+use roles::Member;
 use roles::cluster_id::Role;
 use roles::member::wait_for_cluster;
 use roles::region_server::{active_master, quota_reader, register, stop_with_cluster};
-use roles::{Member, cluster_id};
 use tracing::info;
 use wire::service::{RegionServerStatusService, Remote};
 use zk::Coordinator;
 
-use super::DRAIN_LIMIT;
 use super::exit_reporter::ExitReporter;
 use super::name::server_name;
 use super::session;
 use super::starting::Starting;
+use super::{DRAIN_LIMIT, check_cluster_id};
 use crate::arguments::ServerArguments;
 use crate::data::{DataDirectory, Users};
 use crate::host::{Host, end_process, listen, pages_url, port_of};
@@ -72,7 +72,7 @@ async fn serve(process: Process) -> Result<(), String> {
     wait_for_cluster(&env, &*coordinator, &names).await?;
     starting.wait_for("the root directory");
     let reserve = format!("{},{}", name.host, name.port);
-    let data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
+    let mut data = DataDirectory::open(&env, &config, Users::Cluster(&reserve)).await?;
     let member = Member {
         env: env.clone(),
         fs: data.fs.clone(),
@@ -84,7 +84,7 @@ async fn serve(process: Process) -> Result<(), String> {
         end_process: Arc::new(end_process),
     };
     starting.wait_for("the active master");
-    cluster_id::check(&member, &data.cluster_id, Role::RegionServer).await?;
+    check_cluster_id(&member, &mut data, Role::RegionServer).await?;
     let master: Arc<dyn RegionServerStatusService> =
         Arc::new(Remote(active_master(&env, &coordinator, &names)));
     let alive = register(&member, &*master).await?;

@@ -56,8 +56,13 @@ async fn serve(process: Process) -> Result<(), String> {
     let stop = Stop::new();
     let stop_signal = stop.listen().map_err(|error| format!("cannot wait for signals: {error}"))?;
     let mut stop_reason = std::pin::pin!(stop_signal.wait());
-    let mut data =
-        DataDirectory::open(&env, &config, Users::Cluster(&format!("{},{}", name.host, name.port))).await?;
+    let reserve = format!("{},{}", name.host, name.port);
+    // This waits while the storage does not respond.
+    let opening = DataDirectory::open(&env, &config, Users::Cluster(&reserve));
+    let mut data = match unless_stopped(opening, &mut stop_reason).await {
+        Ok(opened) => opened?,
+        Err(reason) => return leave_unseen(&reason, &ensemble).await,
+    };
     let member = Member {
         env: env.clone(),
         fs: data.fs.clone(),
@@ -71,11 +76,7 @@ async fn serve(process: Process) -> Result<(), String> {
     let check = check_cluster_id(&member, &mut data, Role::Master);
     match unless_stopped(check, &mut stop_reason).await {
         Ok(checked) => checked?,
-        Err(reason) => {
-            print_line!("stopping ({reason})");
-            ensemble.close().await;
-            return Ok(());
-        }
+        Err(reason) => return leave_unseen(&reason, &ensemble).await,
     }
     let host = Host {
         env: &env,
@@ -184,6 +185,13 @@ async fn unless_stopped<T>(
         done = step => Ok(done),
         reason = stop => Err(reason),
     }
+}
+
+/// Stops a master that does not take part in the election yet.
+async fn leave_unseen(reason: &str, ensemble: &Ensemble) -> Result<(), String> {
+    print_line!("stopping ({reason})");
+    ensemble.close().await;
+    Ok(())
 }
 
 /// Stops a master that does not serve yet.

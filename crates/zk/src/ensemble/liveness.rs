@@ -27,6 +27,20 @@ impl Liveness {
         Liveness { timeout, confirmed, end: None }
     }
 
+    /// The timeout.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Records the grant, at `now`, of another timeout, which was requested at `sent`. A longer one
+    /// is ignored.
+    pub fn shorten(&mut self, timeout: Duration, sent: Duration, now: Duration) {
+        if timeout < self.timeout {
+            self.confirm(sent, now);
+            self.timeout = timeout;
+        }
+    }
+
     /// Records the response, at `now`, to the heartbeat that was sent at `sent`. If the response is
     /// too late, it is ignored.
     pub fn confirm(&mut self, sent: Duration, now: Duration) {
@@ -102,6 +116,22 @@ mod tests {
         session.confirm(s(110), s(122));
         assert_eq!(session.state(true, s(149)), SessionState::Suspended);
         assert_eq!(session.state(true, s(150)), SessionState::Expired);
+    }
+
+    #[test]
+    fn a_shorter_timeout_counts_from_its_request() {
+        let mut session = Liveness::new(s(40), s(100));
+        session.shorten(s(50), s(101), s(102));
+        assert_eq!(session.until_change(s(140)), s(0));
+        session.shorten(s(4), s(110), s(112));
+        assert_eq!(session.timeout(), s(4));
+        assert_eq!(session.state(true, s(113)), SessionState::Suspended);
+        session.confirm(s(113), s(113));
+        assert_eq!(session.state(true, s(115)), SessionState::Connected);
+        assert_eq!(session.state(true, s(117)), SessionState::Expired);
+        let mut session = Liveness::new(s(40), s(100));
+        session.shorten(s(4), s(139), s(140));
+        assert_eq!(session.state(true, s(140)), SessionState::Expired, "the grant is too late");
     }
 
     #[test]

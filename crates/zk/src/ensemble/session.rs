@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::env::{Env, TaskClass};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tracing::{debug, info, warn};
 use zookeeper_client::{SessionState as ClientState, StateWatcher};
 
@@ -27,11 +27,12 @@ pub(super) struct Session {
     env: Env,
     quorum: String,
     id: i64,
-    timeout: Duration,
     /// `None` while it is replaced, and after the end. The library closes the session when the last
     /// reference is dropped, except that of a client that is given up.
     client: Mutex<Option<Connection>>,
     liveness: Mutex<Liveness>,
+    /// Wakes the task that waits until the session expires: this may be sooner now.
+    shortened: Notify,
     /// Whether the library has a connection.
     connected: watch::Sender<bool>,
     state: watch::Sender<SessionState>,
@@ -54,9 +55,9 @@ impl Session {
             env: env.clone(),
             quorum: quorum.to_string(),
             id,
-            timeout,
             client: Mutex::new(Some(client)),
             liveness: Mutex::new(Liveness::new(timeout, sent)),
+            shortened: Notify::new(),
             connected: watch::channel(states.peek_state() == ClientState::SyncConnected).0,
             state: watch::channel(SessionState::Connected).0,
             last_zxid: AtomicI64::new(0),
@@ -71,7 +72,7 @@ impl Session {
     }
 
     pub(super) fn timeout(&self) -> Duration {
-        self.timeout
+        lock(&self.liveness).timeout()
     }
 
     pub(super) fn state(&self) -> watch::Receiver<SessionState> {
@@ -221,7 +222,7 @@ impl Session {
             let state = tokio::select! {
                 biased;
                 state = states.changed() => state,
-                () = self.env.clock.sleep(self.timeout / LIBRARY_SHARE), if !is_connected => return None,
+                () = self.env.clock.sleep(self.timeout() / LIBRARY_SHARE), if !is_connected => return None,
             };
             if state.is_terminated() {
                 return Some(state);
@@ -242,9 +243,11 @@ impl Session {
         old.give_up();
         info!("replacing the connection of ZooKeeper session {:#x}", self.id);
         loop {
-            let opened = connect::reopen(&self.quorum, session.clone(), self.timeout, &self.env).await;
+            let sent = self.env.clock.monotonic();
+            let opened = connect::reopen(&self.quorum, session.clone(), self.timeout(), &self.env).await;
             match opened {
                 Ok(client) => {
+                    self.accept_timeout(client.session_timeout(), sent);
                     if let Some(states) = self.replace_client(client).await {
                         return Ok(states);
                     }
@@ -253,6 +256,18 @@ impl Session {
                 Err(error) => debug!("cannot connect to ZooKeeper session {:#x}: {error}", self.id),
             }
             self.env.clock.sleep(RECONNECT_PAUSE).await;
+        }
+    }
+
+    /// Accepts the timeout that a server granted with a new connection, which was requested at
+    /// `sent`. It is shorter if the servers were restarted with other limits.
+    fn accept_timeout(&self, granted: Duration, sent: Duration) {
+        let mut liveness = lock(&self.liveness);
+        if granted < liveness.timeout() {
+            warn!("the timeout of ZooKeeper session {:#x} is only {granted:?} now", self.id);
+            liveness.shorten(granted, sent, self.env.clock.monotonic());
+            self.publish(&mut liveness);
+            self.shortened.notify_one();
         }
     }
 
@@ -280,8 +295,11 @@ impl Session {
     async fn watch_clock(&self) {
         while !self.refresh().has_ended() {
             let until_change = lock(&self.liveness).until_change(self.env.clock.monotonic());
-            // At least the resolution of a timer.
-            self.env.clock.sleep(until_change.max(Duration::from_millis(1))).await;
+            tokio::select! {
+                // At least the resolution of a timer.
+                () = self.env.clock.sleep(until_change.max(Duration::from_millis(1))) => {}
+                () = self.shortened.notified() => {}
+            }
         }
     }
 
@@ -298,7 +316,7 @@ impl Session {
                 self.refresh();
             }
             drop(client);
-            let next = (sent + self.timeout / HEARTBEATS).saturating_sub(self.env.clock.monotonic());
+            let next = (sent + self.timeout() / HEARTBEATS).saturating_sub(self.env.clock.monotonic());
             tokio::select! {
                 () = self.env.clock.sleep(next) => {}
                 // A new connection is used immediately, because the session may expire soon.

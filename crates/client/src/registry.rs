@@ -149,11 +149,20 @@ impl Registry {
 
 fn servers(text: &str, default_port: u16) -> Vec<(String, u16)> {
     let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let parse = |entry: &str| match entry.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
-        Some((host, Ok(port))) => (host.to_string(), port),
-        _ => (entry.to_string(), default_port),
+    let parse = |entry: &str| {
+        let entry = entry.strip_prefix("tcp://").unwrap_or(entry);
+        match entry.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+            Some((host, Ok(port))) => (without_brackets(host), port),
+            _ => (without_brackets(entry), default_port),
+        }
     };
     entries.map(parse).collect()
+}
+
+/// The host without the brackets of an IPv6 address.
+fn without_brackets(host: &str) -> String {
+    let address = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    address.unwrap_or(host).to_string()
 }
 
 fn unusable(error: impl ToString) -> Error {
@@ -194,5 +203,12 @@ mod tests {
     fn ports_may_be_omitted() {
         let expected = [("a".to_string(), 2181), ("b".to_string(), 7), ("::1".to_string(), 9)];
         assert_eq!(servers("a, b:7,,::1:9", 2181), expected);
+    }
+
+    #[test]
+    fn servers_may_have_brackets_and_a_scheme() {
+        let server = |host: &str, port| (host.to_string(), port);
+        let expected = [server("::1", 7), server("fe80::1", 2181), server("a", 2181), server("::1", 8)];
+        assert_eq!(servers("[::1]:7,[fe80::1],tcp://a,tcp://[::1]:8", 2181), expected);
     }
 }

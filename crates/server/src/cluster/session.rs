@@ -32,7 +32,7 @@ pub(super) fn quorum_hosts(config: &Config) -> Vec<&str> {
 fn split_root(quorum: &str) -> (&str, &str) {
     let is_start = |at: &usize| !quorum[..*at].ends_with(':') && !quorum[..*at].ends_with(":/");
     let start = quorum.match_indices('/').map(|(at, _)| at).find(is_start).unwrap_or(quorum.len());
-    (&quorum[..start], quorum[start..].trim())
+    (&quorum[..start], quorum[start..].trim().trim_end_matches('/'))
 }
 
 /// Each with or without a port.
@@ -116,6 +116,8 @@ mod tests {
             ("zk1,zk2:2182", "zk1:2281,zk2:2182"),
             (" zk1 , zk2/chroot ", "zk1:2281,zk2:2281/chroot"),
             ("zk1:2181/a/b", "zk1:2181/a/b"),
+            ("zk1:2181/", "zk1:2181"),
+            ("zk1/a/", "zk1:2281/a"),
             ("[::1]", "[::1]:2281"),
             ("[::1]:2181,[fe80::1]/a", "[::1]:2181,[fe80::1]:2281/a"),
             ("tcp://zk1,tcp://zk2:2181/a", "tcp://zk1:2281,tcp://zk2:2181/a"),

@@ -11,6 +11,7 @@ mod multi;
 mod poison;
 mod recovery;
 mod replication_sink;
+mod reports;
 mod scanner_calls;
 mod schedule;
 mod slow_flushes;

@@ -378,12 +378,15 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use base::testing::env;
+    use bytes::Bytes;
+    use fs::faulty::{Fault, Faulty, Plan, Rule};
     use fs::memory::MemoryFs;
     use fs::{FilePath, FileSystem};
     use layout::RootDir;
     use zk::{Coordinator, MemoryCoordinator, Names};
 
     use super::*;
+    use crate::remote::{RPC_TIMEOUT, RemoteServers};
 
     fn server(start_code: u64) -> ServerName {
         ServerName { host: "h".into(), port: 1, start_code }
@@ -416,12 +419,16 @@ mod tests {
 
     impl Alone {
         async fn new() -> Alone {
+            Alone::on(Arc::new(MemoryFs::new())).await
+        }
+
+        async fn on(fs: Arc<dyn FileSystem>) -> Alone {
             let env = env(1);
             let session = MemoryCoordinator::new(&env);
             let ends: Arc<Mutex<Vec<String>>> = Arc::default();
             let recorded = ends.clone();
             let member = Member {
-                fs: Arc::new(MemoryFs::new()),
+                fs,
                 root: RootDir::new(FilePath::root()),
                 coordinator: session.clone(),
                 names: Names::default(),
@@ -431,6 +438,26 @@ mod tests {
                 env,
             };
             Alone { candidate: Candidate::new(member).await.unwrap(), session, ends }
+        }
+
+        /// Wins the election, and takes over with the directory of the cluster `own`.
+        async fn activate(&self) -> Result<(), String> {
+            assert_eq!(self.candidate.win().await, Ok(Elected::Active));
+            let options = MasterOptions {
+                cluster_id: "own".into(),
+                quotas_enabled: false,
+                on_stop: Arc::new(|_: &str| ()),
+                connections: Arc::new(RemoteServers::new(self.candidate.member.env.clone(), RPC_TIMEOUT)),
+                chores: ChoreOptions::default(),
+                replay_logs: counted(Ok(())).0,
+            };
+            self.candidate.activate(options).await.map(drop)
+        }
+
+        /// The published id of the cluster.
+        async fn published(&self) -> Option<String> {
+            let znode = self.session.get(&Names::default().hbaseid()).await.ok()?;
+            zk::payload::read_cluster_id(&znode.data).ok()
         }
 
         /// The reasons, when no task can run any more.
@@ -465,6 +492,43 @@ mod tests {
         assert_eq!(alone.candidate.win().await, Ok(Elected::Active));
         alone.session.delete(&Names::default().master(), None).await.unwrap();
         assert_eq!(alone.ends().await, ["this master is no longer active: its znode is deleted"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_master_with_the_directory_of_another_live_cluster_changes_nothing() {
+        let (alone, names) = (Alone::new().await, Names::default());
+        let Member { env, fs, root, .. } = &alone.candidate.member;
+        let id = zk::payload::cluster_id("m", &*env.random, "other");
+        publish(&*alone.session, &names.hbaseid(), id, Mode::Persistent).await.unwrap();
+        let live = names.region_server(&server(7).to_string());
+        publish(&*alone.session, &live, Bytes::new(), Mode::Persistent).await.unwrap();
+        let before = alone.session.get(&names.hbaseid()).await.unwrap();
+        let refused = alone.activate().await.unwrap_err();
+        assert!(refused.contains("cluster id own") && refused.contains("has other;"), "{refused}");
+        let after = alone.session.get(&names.hbaseid()).await.unwrap();
+        assert_eq!((after.data, after.stat), (before.data, before.stat));
+        assert_eq!(alone.session.exists(&names.running()).await, Ok(None));
+        assert!(fs.stat(root.master_data().path()).await.unwrap().is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_id_of_the_cluster_is_published_before_the_journal_is_opened() {
+        let faulty = Faulty::new(Arc::new(MemoryFs::new()), Plan::new(env(1).clock));
+        faulty.add(Rule::new(Fault::Fail).at("MasterData"));
+        let alone = Alone::on(Arc::new(faulty)).await;
+        assert!(alone.activate().await.is_err());
+        assert_eq!(alone.published().await, Some("own".to_string()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_id_that_another_process_has_replaced_is_not_published() {
+        let alone = Alone::new().await;
+        let Member { env, fs, root, .. } = &alone.candidate.member;
+        fs.make_dirs(&root.tmp_dir()).await.unwrap();
+        root.write_cluster_id(&**fs, &*env.random, "newer").await.unwrap();
+        let refused = alone.activate().await.unwrap_err();
+        assert!(refused.contains("has changed"), "{refused}");
+        assert_eq!(alone.published().await, None);
     }
 
     #[tokio::test(start_paused = true)]

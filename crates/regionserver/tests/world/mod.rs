@@ -2,12 +2,12 @@
 
 pub mod cells;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use base::BoxFuture;
-use base::env::Env;
+use base::env::{Clock, Env};
 use bytes::{BufMut, Bytes, BytesMut};
 use cell::region::{RegionInfo, ServerName};
 use cell::schema::{FamilyDescriptor, TableDescriptor, TableName};
@@ -31,9 +31,35 @@ use wire::service::{AdminService, Caller, RegionServerStatusService};
 pub const SECOND: Duration = Duration::from_secs(1);
 
 /// A master that accepts every report, except of a server that it counts as dead.
-#[derive(Default)]
-struct AcceptingMaster {
+pub struct AcceptingMaster {
+    clock: Arc<dyn Clock>,
     is_dead: Arc<AtomicBool>,
+    /// How long each of the next registrations takes. Then the master rejects it, because it
+    /// compares its clock with the time in the request.
+    pub late_startups: Mutex<Vec<Duration>>,
+    pub startups: AtomicUsize,
+    region_reports: Arc<RegionReports>,
+}
+
+/// The reports about opened and closed regions.
+#[derive(Default)]
+pub struct RegionReports {
+    /// How many of the next reports the master rejects.
+    pub rejected: AtomicUsize,
+    /// When they came.
+    pub times: Mutex<Vec<Duration>>,
+}
+
+impl AcceptingMaster {
+    pub fn new(env: &Env) -> AcceptingMaster {
+        AcceptingMaster {
+            clock: env.clock.clone(),
+            is_dead: Arc::default(),
+            late_startups: Mutex::default(),
+            startups: AtomicUsize::new(0),
+            region_reports: Arc::default(),
+        }
+    }
 }
 
 impl RegionServerStatusService for AcceptingMaster {
@@ -41,7 +67,13 @@ impl RegionServerStatusService for AcceptingMaster {
         &self,
         _: proto::RegionServerStartupRequest,
     ) -> BoxFuture<'_, Answer<proto::RegionServerStartupResponse>> {
-        Box::pin(std::future::ready(Ok(proto::RegionServerStartupResponse::default())))
+        self.startups.fetch_add(1, Ordering::Relaxed);
+        let late = self.late_startups.lock().unwrap().pop();
+        Box::pin(async move {
+            let Some(duration) = late else { return Ok(proto::RegionServerStartupResponse::default()) };
+            self.clock.sleep(duration).await;
+            Err(JavaException::new(class::CLOCK_OUT_OF_SYNC, "the time in the request is wrong"))
+        })
     }
 
     fn region_server_report(
@@ -66,7 +98,15 @@ impl RegionServerStatusService for AcceptingMaster {
         &self,
         _: proto::ReportRegionStateTransitionRequest,
     ) -> BoxFuture<'_, Answer<proto::ReportRegionStateTransitionResponse>> {
-        Box::pin(std::future::ready(Ok(proto::ReportRegionStateTransitionResponse::default())))
+        let reports = &self.region_reports;
+        reports.times.lock().unwrap().push(self.clock.monotonic());
+        let rejected = reports.rejected.load(Ordering::Relaxed);
+        reports.rejected.store(rejected.saturating_sub(1), Ordering::Relaxed);
+        let answer = match rejected {
+            0 => Ok(proto::ReportRegionStateTransitionResponse::default()),
+            _ => Err(JavaException::io("the master loads hbase:meta")),
+        };
+        Box::pin(std::future::ready(answer))
     }
 
     fn get_last_flushed_sequence_id(
@@ -101,6 +141,7 @@ pub struct World {
     region_id: u64,
     /// Whether the master counts the server as dead.
     pub is_dead: Arc<AtomicBool>,
+    pub region_reports: Arc<RegionReports>,
 }
 
 /// Returns a different start code, and thus server name, for each server.
@@ -236,12 +277,13 @@ impl World {
         let own_name = server_name(start_code);
         let dead_log_dirs = other_servers_log_dirs(&*fs, &root, &own_name).await.unwrap();
         let server = start_server_with(&env, fs, watched, own_name, dead_log_dirs).await;
-        let master = AcceptingMaster::default();
-        let is_dead = master.is_dead.clone();
+        let master = AcceptingMaster::new(&env);
+        let (is_dead, region_reports) = (master.is_dead.clone(), master.region_reports.clone());
         server.register(Arc::new(master)).await.unwrap();
         let connection = connect(&env, &server).await;
         let region = proto::RegionSpecifier { r#type: 1, value: info.name() };
-        let world = World { env, server, connection, region, faulty, disk, region_id, is_dead };
+        let world =
+            World { env, server, connection, region, faulty, disk, region_id, is_dead, region_reports };
         world.open(&info).await;
         world
     }
@@ -410,7 +452,7 @@ async fn connect(env: &Env, server: &Arc<RegionServer>) -> Connection {
     let listener = env.net.listen(([127, 0, 0, 1], 16020).into()).await.unwrap();
     rpc.serve(listener);
     // A server serves only until it is dropped.
-    static SERVERS: OnceLock<std::sync::Mutex<Vec<Arc<rpc::Server>>>> = OnceLock::new();
+    static SERVERS: OnceLock<Mutex<Vec<Arc<rpc::Server>>>> = OnceLock::new();
     SERVERS.get_or_init(Default::default).lock().unwrap().push(rpc);
     Connection::connect(env, "host", 16020, "ClientService", &ConnectOptions::for_user("me")).await.unwrap()
 }

@@ -219,8 +219,9 @@ impl RegionServer {
         }
     }
 
-    /// Closes the logs and the second-level cache. After `end`, this takes a short time at most: the
-    /// next servers of the regions fence the logs, and cannot begin before the session has ended.
+    /// Closes the logs and the second-level cache. After `end`, this takes a short time at most:
+    /// the next servers of the regions fence the logs, and cannot begin before the session has
+    /// ended.
     async fn close_files(&self, end: Duration) {
         let closes = async {
             for log in self.logs() {

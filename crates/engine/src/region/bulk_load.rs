@@ -505,7 +505,7 @@ impl Region {
     }
 
     async fn move_back(&self, record: &BulkLoadRecord) -> Result<()> {
-        // A server that has opened the region since has completed the load, or undone it.
+        // A server that has opened the region since has completed the load, or rolled it back.
         self.check_owned().await?;
         let services = &self.services;
         let (fs, tracker, now_ms) = (&*services.fs, &*services.tracker, services.env.clock.now_ms());

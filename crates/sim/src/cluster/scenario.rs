@@ -440,7 +440,7 @@ impl Scenario {
         if !was_frozen {
             return;
         }
-        // A time service corrects a wall clock that is too far behind.
+        // A time service corrects a wall clock that is too slow.
         let missing_ms = -(SKEW_MAX_MS as i64) - process.wall_offset_ms();
         if missing_ms > 0 {
             process.jump_wall_clock(missing_ms);

@@ -1,7 +1,7 @@
 //! The clocks of one life of a process.
 //!
-//! They show virtual time, unless they are frozen: then they stand still. Afterwards they are
-//! behind by that time, and the sleeps of the process end later by it.
+//! They show virtual time, unless they are frozen: then they stand still. Afterwards they show that
+//! much less, and the sleeps of the process end later by it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -450,6 +450,7 @@ mod tests {
                 connections: Arc::new(RemoteServers::new(self.candidate.member.env.clone(), RPC_TIMEOUT)),
                 chores: ChoreOptions::default(),
                 replay_logs: counted(Ok(())).0,
+                remote_dirs: Vec::new(),
             };
             self.candidate.activate(options).await.map(drop)
         }

@@ -27,6 +27,7 @@ use cell::query::Scan;
 use cell::region::RegionInfo;
 use cell::schema::{FamilyDescriptor, TableDescriptor};
 use fs::FileSystem;
+use layout::region::RegionDir;
 use layout::store::ListedFile;
 use layout::{RootDir, StoreDir, StoreFileTracker};
 
@@ -119,8 +120,9 @@ impl StoredRegions {
     /// Opens all store files of a region.
     ///
     /// # Errors
-    /// [`fs::Error::NotFound`] if the region has no directory; [`Error::Corrupt`] and
-    /// [`Error::Unsupported`] for a file that cannot be read; errors of the file system.
+    /// [`fs::Error::NotFound`] if the region has no directory or is being archived;
+    /// [`Error::Corrupt`] and [`Error::Unsupported`] for a file that cannot be read; errors of the
+    /// file system.
     pub async fn open(&self, table: Arc<TableDescriptor>, info: RegionInfo) -> Result<StoredRegion> {
         let families: Vec<FamilyDescriptor> = table.families.values().cloned().collect();
         let mut stores = Vec::with_capacity(families.len());
@@ -187,9 +189,10 @@ impl StoredRegions {
             files.push(open_listed(fs, root, Some(cache), info, name, file).await?);
         }
         let again = self.tracker.load(store).await?;
-        let dir = root.region_dir(info);
-        if self.tracker.uses_region_dir() && fs.stat(&dir).await?.is_none() {
-            return Err(fs::Error::NotFound { path: dir }.into());
+        if self.tracker.uses_region_dir()
+            && let RegionDir::Archiving | RegionDir::Missing = root.region_dir_state(fs, info).await?
+        {
+            return Err(fs::Error::NotFound { path: root.region_dir(info) }.into());
         }
         let paths = |listed: &[layout::store::ListedFile]| {
             listed.iter().map(|file| file.path.as_str().to_string()).collect::<BTreeSet<_>>()

@@ -9,7 +9,7 @@ use cell::region::RegionInfo;
 use cell::schema::TableName;
 use fs::{FilePath, FileSystem};
 
-use crate::{Result, RootDir, corrupt, file};
+use crate::{Result, RootDir, corrupt, file, region};
 
 impl RootDir {
     /// Removes store files of a family from a region's inventory and moves them to the archive.
@@ -63,7 +63,8 @@ impl RootDir {
         Ok(fs.delete(&self.table_dir(table).join(encoded)).await?)
     }
 
-    /// Moves the store files of a region to the archive. Its directory stays.
+    /// Moves the store files of a region to the archive. Its directory stays, and is marked before
+    /// the first file moves: otherwise the region could be opened without its files.
     pub(crate) async fn archive_files_of_region(
         &self,
         fs: &dyn FileSystem,
@@ -72,8 +73,19 @@ impl RootDir {
     ) -> Result<()> {
         let dir = self.table_dir(table).join(encoded);
         let archive = self.archive_region_dir(table, encoded);
+        let mut families = Vec::new();
         for family in families_in(fs, &dir).await? {
-            move_all(fs, &dir.join(&family), &archive.join(&family)).await?;
+            let names = files_in(fs, &dir.join(&family)).await?;
+            if !names.is_empty() {
+                // A full disk must not prevent the move once the region is marked.
+                fs.make_dirs(&archive.join(&family)).await?;
+                families.push((family, names));
+            }
+        }
+        region::mark_archiving(fs, &dir).await?;
+        for (family, names) in &families {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            move_files(fs, &dir.join(family), &archive.join(family), &names).await?;
         }
         Ok(())
     }
@@ -117,10 +129,15 @@ fn conflict(archived: &FilePath, archived_len: u64, len: u64) -> crate::Error {
 }
 
 pub(crate) async fn move_all(fs: &dyn FileSystem, from: &FilePath, to: &FilePath) -> Result<()> {
-    let entries = file::list(fs, from).await?;
-    let names: Vec<&str> =
-        entries.iter().filter(|entry| !entry.is_dir).map(|entry| entry.name.as_str()).collect();
+    let names = files_in(fs, from).await?;
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     move_files(fs, from, to, &names).await
+}
+
+/// The names of the files in a directory.
+async fn files_in(fs: &dyn FileSystem, dir: &FilePath) -> Result<Vec<String>> {
+    let entries = file::list(fs, dir).await?.into_iter();
+    Ok(entries.filter(|entry| !entry.is_dir).map(|entry| entry.name).collect())
 }
 
 pub(crate) async fn move_files(

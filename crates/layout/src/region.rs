@@ -11,13 +11,47 @@ use crate::inventory::Inventory;
 use crate::{Result, RootDir, corrupt, file};
 
 pub(crate) const INFO_FILE: &str = ".regioninfo";
+/// The name of `.regioninfo` once the whole region is being archived. Some of its files may then be
+/// in the archive.
+pub(crate) const ARCHIVING_FILE: &str = ".archiving";
 /// The directory of sequence id files.
 pub const RECOVERED_EDITS: &str = "recovered.edits";
 const SEQ_ID_SUFFIX: &str = ".seqid";
 /// The suffix that HBase before 0.99 used instead.
 const OLD_SEQ_ID_SUFFIX: &str = "_seqid";
 
+/// Whether a region's directory can have all files of the region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegionDir {
+    /// It has a `.regioninfo`.
+    Described,
+    /// It is there, but its `.regioninfo` was lost.
+    Undescribed,
+    /// The region is being archived: some or all files may be gone.
+    Archiving,
+    /// It does not exist.
+    Missing,
+}
+
 impl RootDir {
+    /// The state of a region's directory. With a `.regioninfo`, this is one call.
+    ///
+    /// # Errors
+    /// File system errors.
+    pub async fn region_dir_state(&self, fs: &dyn FileSystem, region: &RegionInfo) -> Result<RegionDir> {
+        let dir = self.region_dir(region);
+        if fs.stat(&dir.join(INFO_FILE)).await?.is_some() {
+            return Ok(RegionDir::Described);
+        }
+        if fs.stat(&dir.join(ARCHIVING_FILE)).await?.is_some() {
+            return Ok(RegionDir::Archiving);
+        }
+        Ok(match fs.stat(&dir).await? {
+            Some(_) => RegionDir::Undescribed,
+            None => RegionDir::Missing,
+        })
+    }
+
     /// The regions of a table that have a directory with a `.regioninfo`, in no particular order.
     ///
     /// # Errors
@@ -179,6 +213,21 @@ pub(crate) async fn write_info_in(
     region: &RegionInfo,
 ) -> Result<()> {
     file::write(fs, &region_dir.join(INFO_FILE), encode(region)).await
+}
+
+/// Marks the region in `region_dir` as being archived. On return, the mark is durable. A rename
+/// needs no disk space, and a late call marks no region of another name. Marks nothing if there is
+/// no `.regioninfo`: the region is then marked already, or gone, or its `.regioninfo` was lost.
+pub(crate) async fn mark_archiving(fs: &dyn FileSystem, region_dir: &FilePath) -> Result<()> {
+    match fs.rename(&region_dir.join(INFO_FILE), &region_dir.join(ARCHIVING_FILE)).await {
+        Ok(()) | Err(fs::Error::NotFound { .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Also if an earlier call has marked it: that call may have failed before this point.
+    match fs.sync_dir(region_dir).await {
+        Err(fs::Error::NotFound { .. }) => Ok(()), // The region is gone.
+        other => Ok(other?),
+    }
 }
 
 fn encode(region: &RegionInfo) -> Bytes {

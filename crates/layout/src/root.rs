@@ -17,7 +17,7 @@ const FENCED_SUFFIX: &str = "-splitting";
 /// ```text
 /// hbase.version  hbase.id  grampus.root  grampus.lock
 /// data/<namespace>/<table>/.tabledesc/.tableinfo.<sequence>.<length>
-///                         /<region>/.regioninfo
+///                         /<region>/.regioninfo              `.archiving` while it is archived
 ///                                  /<family>/<store file>
 ///                                  /.tmp/<family>/<opening>/<store file>   being written
 ///                                  /recovered.edits/<id>.seqid

@@ -177,7 +177,10 @@ impl RootDir {
     }
 
     /// Checks that the archive has no different file with the name of a file of this table.
-    async fn check_archive(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it has one; file system errors.
+    pub async fn check_archive(&self, fs: &dyn FileSystem, table: &TableName) -> Result<()> {
         let files = self.list_table_files(fs, table).await?;
         for entry in files.entries.iter().filter(|entry| is_region_dir(entry)) {
             let dir = self.table_dir(table).join(&entry.name);
@@ -336,14 +339,16 @@ impl RootDir {
         let dir = self.table_dir(table);
         let (mut regions, others): (Vec<&FileStatus>, Vec<&FileStatus>) =
             entries.iter().partition(|entry| is_region_dir(entry));
-        // This can fail, for example on a full disk, and the deletion of the table is then aborted.
-        // So until all files are in the archive, the table has its regions and its descriptor.
+        // This can fail, for example on a full disk, and be aborted if no region is marked yet. So
+        // until all files are in the archive, the table has its regions and its descriptor.
         for region in &regions {
             self.archive_files_of_region(fs, table, &region.name).await?;
         }
         let last = regions.pop();
+        // These calls archive again: if they are late, a restored or cloned table may have a region
+        // of the same name meanwhile.
         for region in regions {
-            fs.delete(&dir.join(&region.name)).await?;
+            self.archive_region(fs, table, &region.name).await?;
         }
         for other in others {
             let path = dir.join(&other.name);
@@ -355,7 +360,7 @@ impl RootDir {
             }
         }
         if let Some(region) = last {
-            fs.delete(&dir.join(&region.name)).await?;
+            self.archive_region(fs, table, &region.name).await?;
         }
         // These calls may be late ones of a replaced master. If the next table of this name was
         // created meanwhile, its regions must stay.

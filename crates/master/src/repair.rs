@@ -7,6 +7,7 @@
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use layout::region::RegionDir;
 use proto::ProcedureDescription;
 use proto::exception::{Answer, JavaException};
 use tracing::{error, info};
@@ -156,11 +157,13 @@ async fn accept_loss(master: &Master, encoded: &str) -> Answer<String> {
         return Err(JavaException::do_not_retry(format!("region {encoded} is {state}: it needs no repair")));
     }
     let (root, fs) = (context.tables.root(), context.tables.fs());
-    let dir = root.region_dir(&region);
-    let is_missing = fs.stat(&dir).await.map_err(|error| file_exception(error.into()))?.is_none();
-    let what = match is_missing {
-        true => "has an empty directory; the rows of its files are lost".to_string(),
-        false => {
+    let what = match root.region_dir_state(fs, &region).await.map_err(file_exception)? {
+        RegionDir::Archiving => {
+            let message = format!("region {encoded} is being deleted; repeat the deletion of its table");
+            return Err(JavaException::do_not_retry(message));
+        }
+        RegionDir::Missing => "has an empty directory; the rows of its files are lost".to_string(),
+        RegionDir::Described | RegionDir::Undescribed => {
             let files = lost_files(context, &region).await?;
             format!("is opened without these files, whose rows are lost: {files}")
         }

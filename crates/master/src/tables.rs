@@ -157,6 +157,14 @@ impl Tables {
         self.root.list_table_files(&*self.fs, table).await.map_err(file_exception)
     }
 
+    /// Checks that the archive can take the files of a table.
+    ///
+    /// # Errors
+    /// A final error if it has another file of the same name; the file system's error.
+    pub(crate) async fn check_archive(&self, table: &TableName) -> Answer<()> {
+        self.root.check_archive(&*self.fs, table).await.map_err(file_exception)
+    }
+
     /// Moves the listed files of a table to the archive and removes its directory.
     ///
     /// # Errors
@@ -232,6 +240,16 @@ impl Tables {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the table's directory contains one of these regions, even if a part of its files is
+    /// in the archive.
+    ///
+    /// # Errors
+    /// The file system's error.
+    pub async fn has_any_region_dir(&self, table: &TableName, regions: &[RegionInfo]) -> Answer<bool> {
+        let dirs = self.root.list_region_dirs(&*self.fs, table).await.map_err(file_exception)?;
+        Ok(regions.iter().any(|region| dirs.contains(&region.encoded_name())))
     }
 
     /// Replaces a table's descriptor on disk and then in memory. Does not write the file if it

@@ -20,6 +20,7 @@ use engine::region::{Opening, RegionOptions, RegionServices};
 use engine::scanner::{BlockLoader, DamagedFile};
 use fs::{FilePath, FileSystem, SyncLevel};
 use layout::RootDir;
+use layout::region::RegionDir;
 use proto::exception::{Answer, JavaException, class};
 use ssdcache::SsdCache;
 use tiers::{TierStatus, TieredFs};
@@ -593,12 +594,7 @@ impl RegionServer {
         info: &RegionInfo,
         dead_servers: &[ServerName],
     ) -> Result<Arc<Region>, engine::Error> {
-        // Without this check, a region whose directory is missing would be served as an empty
-        // region.
-        let dir = self.root.region_dir(info);
-        if self.services.fs.stat(&dir).await?.is_none() {
-            return Err(engine::Error::bad_request(format!("its directory {dir} is missing")));
-        }
+        self.check_directory(info).await?;
         let table = self.root.read_table_descriptor(&*self.services.fs, &info.table).await;
         let table = Arc::new(table.map_err(log_descriptor_error)?);
         let log = if info.table.is_meta() { &self.meta_log } else { &self.services.log };
@@ -610,6 +606,21 @@ impl RegionServer {
             self.dead_servers.record_opened(&region);
         }
         Ok(region)
+    }
+
+    /// Checks that a region's directory can have the region's files. Without this check, a region
+    /// whose files are gone would be served as an empty region.
+    async fn check_directory(&self, info: &RegionInfo) -> Result<(), engine::Error> {
+        match self.root.region_dir_state(&*self.services.fs, info).await? {
+            RegionDir::Described | RegionDir::Undescribed => Ok(()),
+            RegionDir::Archiving => Err(engine::Error::bad_request(
+                "the region is being deleted; repeat the deletion of its table",
+            )),
+            RegionDir::Missing => {
+                let dir = self.root.region_dir(info);
+                Err(engine::Error::bad_request(format!("its directory {dir} is missing")))
+            }
+        }
     }
 
     /// Discards the edits of regions that are only in the logs of an earlier run, because the

@@ -18,9 +18,11 @@ pub(super) async fn check(context: &Context, table: &TableName) -> Result<(), Ja
 }
 
 /// Deletes the table. Its rows in `hbase:meta` are removed last. While they exist, the table is
-/// disabled, and the deletion can be requested again.
+/// disabled, and the deletion can be requested again. An archive that cannot take the files refuses
+/// the deletion before anything has changed.
 pub(super) async fn act(context: &Context, table: &TableName) -> Result<(), JavaException> {
     let regions = context.assignment.regions_in_meta(table);
+    context.tables.check_archive(table).await?;
     context.archive_table(table).await?;
     context.meta.remove_table(table, &regions).await?;
     context.assignment.forget(table);

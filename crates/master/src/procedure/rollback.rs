@@ -6,6 +6,7 @@
 
 use cell::region::RegionInfo;
 use cell::schema::TableName;
+use layout::region::RegionDir;
 use proto::exception::JavaException;
 use wire::meta::TableState;
 
@@ -79,12 +80,13 @@ impl Work {
                 let is_unchanged = *stages_first || is_whole(context, table).await?;
                 Ok(is_unchanged && remove_staged(context, table, truncate_table::token(plan)).await?)
             }
+            // An enabled table would serve regions without their files.
+            Work::DeleteTable(table) => has_archived_nothing(context, table).await,
             Work::DisableTable(_) | Work::ServerCrash { .. } => Ok(false),
             // Nothing remains, or a repetition of the same call continues from what remains.
             Work::CloneSnapshot { plan: None, .. }
             | Work::TruncateTable { plan: None, .. }
             | Work::CreateRegion(_)
-            | Work::DeleteTable(_)
             | Work::FlushTable(..)
             | Work::ModifyNamespace(_)
             | Work::DeleteNamespace(_)
@@ -116,6 +118,19 @@ async fn is_whole(context: &Context, table: &TableName) -> Result<bool, JavaExce
     context.tables.has_regions(table, &regions).await
 }
 
+/// Whether no file of a table's regions can be in the archive because of a deletion. The state of a
+/// region without `.regioninfo` is unknown, because it could not be marked.
+async fn has_archived_nothing(context: &Context, table: &TableName) -> Result<bool, JavaException> {
+    let (fs, root) = (context.tables.fs(), context.tables.root());
+    for (region, _) in context.assignment.regions_of(table) {
+        let state = root.region_dir_state(fs, &region).await.map_err(file_exception)?;
+        if state != RegionDir::Described {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Removes the files of a restore or truncation that has not changed its table yet: for example,
 /// the snapshot was deleted after the check. Returns whether that was possible. If not, a part of
 /// the table may be in the archive, so it must not be enabled before the procedure is complete.
@@ -144,7 +159,11 @@ async fn remove_table(context: &Context, plan: &TablePlan, owns_files: bool) -> 
         }
         Some(_) => Ok(false),
         None => {
-            let is_in_place = tables.has_regions(name, &plan.regions).await?;
+            let is_in_place = match owns_files {
+                // An earlier attempt may have archived a part of them.
+                true => tables.has_any_region_dir(name, &plan.regions).await?,
+                false => tables.has_regions(name, &plan.regions).await?,
+            };
             if is_in_place && !owns_files {
                 return Ok(false);
             }

@@ -320,6 +320,13 @@ async fn rows_after_failed_truncation(cluster: &Cluster) -> Vec<String> {
     cluster.cells(&alter::name()).await
 }
 
+/// Puts another file with the name of a file of the region into the archive.
+async fn put_conflict(cluster: &Cluster, disk: &MemoryFs, region: &RegionInfo) {
+    let files = disk.list(&cluster.root.family_dir(region, b"g")).await.unwrap();
+    let file = files.iter().find(|entry| !entry.is_dir).expect("a store file");
+    disk.put(&cluster.root.archive_family_dir(region, b"g").join(&file.name), "another file");
+}
+
 #[test]
 fn a_truncation_whose_files_cannot_be_archived_ends_and_keeps_the_table() {
     let disk = MemoryFs::new();
@@ -328,9 +335,7 @@ fn a_truncation_whose_files_cannot_be_archived_ends_and_keeps_the_table() {
         alter::two_regions(&cluster).await;
         let region = splits::infos(&cluster)[1].clone();
         alter::disable(&cluster).await;
-        let files = disk.list(&cluster.root.family_dir(&region, b"g")).await.unwrap();
-        let file = files.iter().find(|entry| !entry.is_dir).expect("a store file");
-        disk.put(&cluster.root.archive_family_dir(&region, b"g").join(&file.name), "another file");
+        put_conflict(&cluster, &disk, &region).await;
         let id = alter::truncate(&cluster, false).await.unwrap();
         let ended = cluster.wait(id).await.unwrap_err();
         assert!(ended.message.contains("the file to archive has"), "{ended}");
@@ -355,32 +360,71 @@ fn a_truncation_that_has_archived_nothing_can_be_aborted() {
     });
 }
 
+async fn delete_table(cluster: &Cluster) -> u64 {
+    let request = proto::DeleteTableRequest {
+        table_name: (&alter::name()).into(),
+        ..proto::DeleteTableRequest::default()
+    };
+    cluster.master.delete_table(request).await.unwrap().proc_id.unwrap()
+}
+
 #[test]
 fn a_deletion_that_has_archived_nothing_can_be_aborted() {
-    for (operation, part) in [(Operation::MakeDirs, "archive/data/default/t"), (Operation::Rename, "/f/")] {
-        run(async {
-            let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
-            cluster.wait(create(&cluster, "t").await.unwrap()).await.unwrap();
-            cluster.put(&alter::name(), "a", "f", "1").await;
-            alter::disable(&cluster).await;
-            faulty.add(Rule::new(Fault::NoSpace).on(operation).at(part));
-            let request = proto::DeleteTableRequest {
-                table_name: (&alter::name()).into(),
-                ..proto::DeleteTableRequest::default()
-            };
-            let id = cluster.master.delete_table(request).await.unwrap().proc_id.unwrap();
-            cluster.env.clock.sleep(Duration::from_secs(10)).await;
-            assert!(faulty.faults() > 0, "the files are to be archived");
-            assert!(abort(&cluster, id, true).await);
-            let ended = cluster.wait(Some(id)).await.unwrap_err();
-            assert!(ended.is(class::PROCEDURE_ABORTED), "{ended}");
-            faulty.heal();
-            let descriptor = cluster.root.read_table_descriptor(&*cluster.fs, &alter::name()).await;
-            assert_eq!(descriptor.unwrap().name, alter::name(), "{operation:?}");
-            alter::enable(&cluster).await;
-            assert_eq!(cluster.cells(&alter::name()).await, ["a/f=1"], "{operation:?}");
-        });
-    }
+    run(async {
+        let (cluster, faulty) = on_faulty_disk(&MemoryFs::new()).await;
+        cluster.wait(create(&cluster, "t").await.unwrap()).await.unwrap();
+        cluster.put(&alter::name(), "a", "f", "1").await;
+        alter::disable(&cluster).await;
+        faulty.add(Rule::new(Fault::NoSpace).on(Operation::MakeDirs).at("archive/data/default/t"));
+        let id = delete_table(&cluster).await;
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(faulty.faults() > 0, "the files are to be archived");
+        assert!(abort(&cluster, id, true).await);
+        let ended = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(ended.is(class::PROCEDURE_ABORTED), "{ended}");
+        faulty.heal();
+        let descriptor = cluster.root.read_table_descriptor(&*cluster.fs, &alter::name()).await;
+        assert_eq!(descriptor.unwrap().name, alter::name());
+        alter::enable(&cluster).await;
+        assert_eq!(cluster.cells(&alter::name()).await, ["a/f=1"]);
+    });
+}
+
+/// Otherwise the table could be enabled, and would lack the rows of the archived files.
+#[test]
+fn a_deletion_that_has_begun_completes_although_it_was_aborted() {
+    run(async {
+        let (cluster, faulty) = with_files_that_cannot_be_archived(&MemoryFs::new()).await;
+        alter::disable(&cluster).await;
+        let id = delete_table(&cluster).await;
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert!(faulty.faults() > 0, "the files are to be archived");
+        abort(&cluster, id, true).await;
+        cluster.env.clock.sleep(Duration::from_secs(10)).await;
+        assert_eq!(cluster.master.procedures().status(id).unwrap().progress, Progress::Running);
+        faulty.heal();
+        cluster.env.clock.sleep(Duration::from_secs(60)).await;
+        cluster.wait(Some(id)).await.unwrap();
+        assert_eq!(cluster.state(&alter::name()).await, None);
+    });
+}
+
+#[test]
+fn a_deletion_whose_files_cannot_be_archived_ends_and_keeps_the_table() {
+    let disk = MemoryFs::new();
+    run(async {
+        let (cluster, _) = on_faulty_disk(&disk).await;
+        alter::two_regions(&cluster).await;
+        // The region that is archived last.
+        let region = splits::infos(&cluster).into_iter().max_by_key(RegionInfo::encoded_name).unwrap();
+        alter::disable(&cluster).await;
+        put_conflict(&cluster, &disk, &region).await;
+        let id = delete_table(&cluster).await;
+        let ended = cluster.wait(Some(id)).await.unwrap_err();
+        assert!(ended.message.contains("the file to archive has"), "{ended}");
+        alter::enable(&cluster).await;
+        assert_eq!(cluster.cells(&alter::name()).await, alter::ROWS);
+    });
 }
 
 #[test]
@@ -410,12 +454,8 @@ fn a_replaced_master_archives_no_table() {
         alter::two_regions(&cluster).await;
         alter::disable(&cluster).await;
         let delay = Fault::Delay(Duration::from_secs(10));
-        faulty.add(Rule::new(delay).on(Operation::List).at("data/default/t"));
-        let request = proto::DeleteTableRequest {
-            table_name: (&alter::name()).into(),
-            ..proto::DeleteTableRequest::default()
-        };
-        let id = cluster.master.delete_table(request).await.unwrap().proc_id.unwrap();
+        faulty.add(Rule::new(delay).on(Operation::List).at("data/default/t").times(1));
+        let id = delete_table(&cluster).await;
         while faulty.faults() == 0 {
             cluster.env.clock.sleep(Duration::from_millis(5)).await;
         }

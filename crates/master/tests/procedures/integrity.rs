@@ -265,6 +265,33 @@ fn holes_are_reported_and_filled_by_a_command() {
     });
 }
 
+/// It would be served without the archived files.
+#[test]
+fn a_region_that_is_being_archived_stays_closed_and_its_table_can_be_deleted() {
+    crate::run(async {
+        let (disk, cluster) = start().await;
+        two_regions(&cluster).await;
+        let low = infos(&cluster)[0].clone();
+        cluster.stop().await;
+        let dir = layout::RootDir::new(fs::FilePath::root()).region_dir(&low);
+        disk.rename(&dir.join(".regioninfo"), &dir.join(".archiving")).await.unwrap();
+        let env = base::testing::env(2);
+        env.clock.sleep(Duration::from_secs(3600)).await;
+        let cluster = Cluster::start(&env, Arc::new(disk.clone())).await.unwrap();
+        assert_eq!(cluster.cells(&name()).await, ["z/g=2"]);
+        let reason = cluster.master.context().assignment.failure(&low).unwrap().reason;
+        assert!(reason.contains("is being deleted"), "{reason}");
+        disable(&cluster).await;
+        let request = proto::DeleteTableRequest {
+            table_name: (&name()).into(),
+            ..proto::DeleteTableRequest::default()
+        };
+        let deletion = cluster.master.delete_table(request).await.unwrap();
+        cluster.wait(deletion.proc_id).await.unwrap();
+        assert_eq!(cluster.state(&name()).await, None);
+    });
+}
+
 /// One directory is missing, as if a disk were not mounted. Its region stays closed and reports the
 /// reason; all others are online.
 #[test]

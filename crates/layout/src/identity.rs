@@ -63,6 +63,21 @@ impl RootDir {
     /// [`Error::Unsupported`] for other formats, [`Error::Corrupt`] for an unreadable marker or a
     /// missing data directory.
     pub async fn open_or_create(&self, fs: &dyn FileSystem, random: &dyn Random) -> Result<Identity> {
+        self.open_or_create_with(fs, random, None).await
+    }
+
+    /// Like [`open_or_create`](RootDir::open_or_create), for a cluster whose logs may be in a
+    /// separate directory, the root of `logs`. If `hbase.id` of a directory with tables is missing
+    /// or corrupt, it gets the id that has claimed `logs`: [`claim_wal_dir`] refuses all others.
+    ///
+    /// # Errors
+    /// As [`open_or_create`](RootDir::open_or_create).
+    pub async fn open_or_create_with(
+        &self,
+        fs: &dyn FileSystem,
+        random: &dyn Random,
+        logs: Option<&dyn FileSystem>,
+    ) -> Result<Identity> {
         let is_new = match self.check_marker(fs).await? {
             MarkerState::Yes => false,
             MarkerState::Empty => {
@@ -73,7 +88,7 @@ impl RootDir {
         self.ensure_data_dir(fs).await?;
         fs.make_dirs(&self.tmp_dir()).await?;
         self.ensure_version(fs).await?;
-        let (cluster_id, is_id_new) = self.ensure_id(fs, random, is_new).await?;
+        let (cluster_id, is_id_new) = self.ensure_id(fs, random, logs, is_new).await?;
         Ok(Identity { cluster_id, is_new, is_id_new })
     }
 
@@ -155,10 +170,16 @@ impl RootDir {
         &self,
         fs: &dyn FileSystem,
         random: &dyn Random,
+        logs: Option<&dyn FileSystem>,
         is_new: bool,
     ) -> Result<(String, bool)> {
         let path = self.path().join(ID_FILE);
         if let Some(ClusterId { cluster_id }) = self.read_or_set_aside(fs, &path).await? {
+            return Ok((cluster_id, false));
+        }
+        if let Some(cluster_id) = self.id_of_logs(fs, logs).await? {
+            warn!(file = %path, cluster_id, "cluster id was lost; restored it from {WAL_DIR_OWNER}");
+            self.write_cluster_id(fs, random, &cluster_id).await?;
             return Ok((cluster_id, false));
         }
         let generated = random_uuid(random);
@@ -170,6 +191,15 @@ impl RootDir {
         match self.stored_cluster_id(fs).await? {
             Some(cluster_id) => Ok((cluster_id, true)),
             None => Err(corrupt(&path, "the file was removed while it was created")),
+        }
+    }
+
+    /// The id that has claimed the separate directory of logs. `None` if this directory has no
+    /// table: another process may be creating it now, with the logs of another cluster by mistake.
+    async fn id_of_logs(&self, fs: &dyn FileSystem, logs: Option<&dyn FileSystem>) -> Result<Option<String>> {
+        match logs {
+            Some(logs) if !self.list_namespaces(fs).await?.is_empty() => wal_dir_owner(logs).await,
+            _ => Ok(None),
         }
     }
 
@@ -226,6 +256,18 @@ pub async fn claim_wal_dir(fs: &dyn FileSystem, random: &dyn Random, cluster_id:
             Err(corrupt(&path, format!("the logs belong to the cluster {owner}, not to {cluster_id}")))
         }
     }
+}
+
+/// The id of the cluster that has claimed a separate directory of logs; `None` if there is none, or
+/// it is unreadable.
+async fn wal_dir_owner(fs: &dyn FileSystem) -> Result<Option<String>> {
+    let path = FilePath::root().join(WAL_DIR_OWNER);
+    if fs.stat(&path).await?.is_none() {
+        return Ok(None);
+    }
+    let content = file::read(fs, &path).await?;
+    let owner = std::str::from_utf8(content.trim_ascii()).ok();
+    Ok(owner.filter(|owner| !owner.is_empty()).map(str::to_string))
 }
 
 /// A shell command that restores a missing or corrupt marker of the root directory at `dir`.

@@ -105,6 +105,36 @@ async fn only_one_of_two_clusters_claims_a_directory_of_logs() {
 }
 
 #[tokio::test]
+async fn a_lost_id_is_that_of_the_separate_directory_of_logs() {
+    let (fs, logs, id_file) = (MemoryFs::new(), MemoryFs::new(), FilePath::new("hbase.id"));
+    let cluster_id = open(&fs).await.unwrap().cluster_id;
+    claim_wal_dir(&logs, &SeededRandom::new(1), &cluster_id).await.unwrap();
+    root().create_table(&fs, &table(), &regions()).await.unwrap();
+    for damage in ["removed", "emptied"] {
+        fs.delete(&id_file).await.unwrap();
+        if damage == "emptied" {
+            fs.put(&id_file, "");
+        }
+        let opened = root().open_or_create_with(&fs, &SeededRandom::new(2), Some(&logs)).await.unwrap();
+        let expected = Identity { cluster_id: cluster_id.clone(), is_new: false, is_id_new: false };
+        assert_eq!(opened, expected, "{damage}");
+        assert_eq!(root().stored_cluster_id(&fs).await.unwrap().as_ref(), Some(&cluster_id), "{damage}");
+    }
+}
+
+/// Its creation may have been interrupted before it got an id.
+#[tokio::test]
+async fn a_directory_without_tables_does_not_get_the_id_of_the_logs_of_another_cluster() {
+    let (fs, logs) = (MemoryFs::new(), MemoryFs::new());
+    claim_wal_dir(&logs, &SeededRandom::new(1), "other").await.unwrap();
+    for is_new in [true, false] {
+        let opened = root().open_or_create_with(&fs, &SeededRandom::new(2), Some(&logs)).await.unwrap();
+        assert!(opened.cluster_id != "other" && opened.is_new == is_new && opened.is_id_new);
+        fs.delete(&FilePath::new("hbase.id")).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn missing_parent_directories_are_created() {
     let fs = MemoryFs::new();
     let below = RootDir::new(FilePath::new("a/b"));

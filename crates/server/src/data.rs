@@ -106,8 +106,8 @@ impl DataDirectory {
         };
         let instruments = fs::measured::Instruments::begin(env.clock.clone());
         let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(remote, instruments.clone()));
-        let identity =
-            identity_of_shared(env, &*fs, &root).await.map_err(|error| format!("{shown}: {error}"))?;
+        let identity = identity_of_shared(env, &*fs, &root, logs.as_deref()).await;
+        let identity = identity.map_err(|error| format!("{shown}: {error}"))?;
         if let Some(logs) = &logs {
             let claimed = layout::identity::claim_wal_dir(&**logs, &*env.random, &identity.cluster_id).await;
             claimed.map_err(|error| config.refused("hbase.wal.dir", error.to_string()).to_string())?;
@@ -145,7 +145,7 @@ impl DataDirectory {
             Some(logs) => Arc::new(Mounted::new(data, logs.clone(), root.separable_wal_dirs())),
             None => data,
         };
-        let tiers = open_tiers(env, config, &local, dir, &root, users).await?;
+        let tiers = open_tiers(env, config, (&local, dir, logs.as_deref()), &root, users).await?;
         let local: Arc<dyn FileSystem> = match &tiers {
             Some(tiers) => Arc::new(tiers.clone()),
             None => local,
@@ -168,7 +168,7 @@ impl DataDirectory {
             None => local,
         };
         let fs: Arc<dyn FileSystem> = Arc::new(fs::measured::Measured::new(reserved, instruments.clone()));
-        let identity = match root.open_or_create(&*fs, &*env.random).await {
+        let identity = match root.open_or_create_with(&*fs, &*env.random, logs.as_deref()).await {
             Ok(identity) => identity,
             Err(error) => {
                 if matches!(error, layout::Error::NotOurs { .. } | layout::Error::Unfinished { .. }) {
@@ -267,12 +267,12 @@ fn cannot_lock(dir: &Path, refused: &LockError) -> String {
     }
 }
 
-/// The storage tiers of the options over the root directory `home`; `None` if there are none.
+/// The storage tiers of the options over the root directory `home`, whose logs may be in a separate
+/// directory; `None` if there are none.
 async fn open_tiers(
     env: &Env,
     config: &Config,
-    home: &Arc<dyn FileSystem>,
-    dir: &Path,
+    (home, dir, logs): (&Arc<dyn FileSystem>, &Path, Option<&dyn FileSystem>),
     root: &RootDir,
     users: Users<'_>,
 ) -> Result<Option<TieredFs>, String> {
@@ -285,21 +285,26 @@ async fn open_tiers(
                       the storage policies of HDFS";
         return Err(config.refused("grampus.tiers", reason.to_string()).to_string());
     }
-    let identity = root.open_or_create(&**home, &*env.random).await;
+    let identity = root.open_or_create_with(&**home, &*env.random, logs).await;
     let identity = identity.map_err(|error| format!("the data directory {}: {error}", dir.display()))?;
     tiers::open(env, config, options, (home.clone(), dir), &identity.cluster_id).await.map(Some)
 }
 
 /// The identity of a directory that nothing locks: another process may be creating it at the same
 /// time.
-async fn identity_of_shared(env: &Env, fs: &dyn FileSystem, root: &RootDir) -> layout::Result<Identity> {
+async fn identity_of_shared(
+    env: &Env,
+    fs: &dyn FileSystem,
+    root: &RootDir,
+    logs: Option<&dyn FileSystem>,
+) -> layout::Result<Identity> {
     let deadline = env.clock.monotonic() + CREATION_WAIT;
     loop {
-        match root.open_or_create(fs, &*env.random).await {
+        match root.open_or_create_with(fs, &*env.random, logs).await {
             Ok(identity) if identity.is_id_new => {
                 // Another process that generates an id has replaced this one by then.
                 env.clock.sleep(ID_WAIT).await;
-                let settled = root.open_or_create(fs, &*env.random).await?;
+                let settled = root.open_or_create_with(fs, &*env.random, logs).await?;
                 return Ok(Identity { cluster_id: settled.cluster_id, ..identity });
             }
             Err(_) if env.clock.monotonic() < deadline => env.clock.sleep(CREATION_PAUSE).await,

@@ -44,6 +44,19 @@ fn a_start_without_the_directory_of_the_logs_does_not_lose_them_silently() {
 }
 
 #[test]
+fn a_lost_id_is_restored_from_the_directory_of_the_logs() {
+    let dir = TempDir::new();
+    let (data, logs) = (dir.join("data"), dir.join("logs"));
+    let option = format!("hbase.wal.dir={}", logs.display());
+    Server::start_with(&data, &["--set", &option]).stop();
+    let before = fs::read(data.join("hbase.id")).unwrap();
+
+    fs::remove_file(data.join("hbase.id")).unwrap();
+    Server::start_with(&data, &["--set", &option]).stop();
+    assert_eq!(fs::read(data.join("hbase.id")).unwrap(), before);
+}
+
+#[test]
 fn directories_that_would_mix_up_logs_are_refused() {
     let dir = TempDir::new();
     let (first, second, logs) = (dir.join("first"), dir.join("second"), dir.join("logs"));

@@ -196,10 +196,12 @@ impl Candidate {
     /// rest of the start can take long.
     async fn publish_cluster_id(&self, id: &str) -> Result<(), String> {
         let Member { env, fs, root, coordinator, names, name, .. } = &self.member;
-        // Again: a process that created the directory at the same time may have replaced the id.
+        // Again: a process that created the directory at the same time may have replaced the id. So
+        // may one that found the file damaged while this master waited; the id in ZooKeeper counts.
         let stored = root.stored_cluster_id(&**fs).await;
         let stored = stored.map_err(|error| format!("cannot read the id of the cluster: {error}"))?;
-        if stored.is_some_and(|stored| stored != id) {
+        let has_changed = stored.is_some_and(|stored| stored != id);
+        if has_changed && !cluster_id::write_back(&self.member, id).await? {
             return Err("the cluster id in the root directory has changed; restart this process".into());
         }
         // Again: another master may have started the cluster since the start of this process.
@@ -530,6 +532,23 @@ mod tests {
         let refused = alone.activate().await.unwrap_err();
         assert!(refused.contains("has changed"), "{refused}");
         assert_eq!(alone.published().await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_published_id_is_written_back_to_a_directory_that_has_lost_it() {
+        for (published, is_accepted) in [("own", true), ("other", false)] {
+            let (alone, names) = (Alone::new().await, Names::default());
+            let Member { env, fs, root, .. } = &alone.candidate.member;
+            fs.make_dirs(&root.tmp_dir()).await.unwrap();
+            root.write_cluster_id(&**fs, &*env.random, "generated").await.unwrap();
+            let id = zk::payload::cluster_id("m", &*env.random, published);
+            publish(&*alone.session, &names.hbaseid(), id, Mode::Persistent).await.unwrap();
+            let is_refused = alone.activate().await.is_err_and(|error| error.contains("has changed"));
+            assert_eq!(is_refused, !is_accepted, "{published}");
+            let expected = if is_accepted { "own" } else { "generated" };
+            assert_eq!(root.stored_cluster_id(&**fs).await.unwrap(), Some(expected.to_string()));
+            assert_eq!(alone.published().await, Some(published.to_string()));
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -68,26 +68,69 @@ pub async fn check(member: &Member, own: &str, role: Role) -> Result<(), String>
     }
 }
 
+/// Like [`check`], for a process with the id `own`, and returns the id of the cluster. A directory
+/// that processes of the cluster use, but that has another id, gets the id of the cluster: an
+/// earlier process has generated the other one, and ended before it could restore the lost id.
+///
+/// # Errors
+/// One line, if live processes of a cluster have another directory, or the id cannot be restored.
+pub async fn check_or_restore(member: &Member, own: &str, role: Role) -> Result<String, String> {
+    let Err(refused) = check(member, own, role).await else { return Ok(own.to_string()) };
+    let restored = restore(member, own).await?;
+    if restored == own {
+        return Err(refused);
+    }
+    check(member, &restored, role).await?;
+    Ok(restored)
+}
+
 /// Writes the id of the running cluster to a directory that had lost its id, and returns it. If no
 /// cluster uses the directory now, its new id `generated` stays.
 ///
 /// # Errors
 /// One line, if ZooKeeper or the directory cannot be read, or the directory cannot be written.
 pub async fn restore(member: &Member, generated: &str) -> Result<String, String> {
-    let Member { env, fs, root, .. } = member;
-    let failed = |error: &dyn Display| format!("cannot restore the id of the cluster: {error}");
-    let used_by = loop {
-        match cluster_of_directory(member).await {
-            Ok(used_by) => break used_by,
-            Err(Unknown::ZooKeeper(Error::Unavailable(_))) => env.clock.sleep(RETRY_PAUSE).await,
-            Err(Unknown::ZooKeeper(error)) => return Err(failed(&error)),
-            Err(Unknown::Directory(error)) => return Err(failed(&error)),
-        }
-    };
+    let used_by = running_cluster(member).await?;
     let Some(id) = used_by.filter(|id| id != generated) else { return Ok(generated.to_string()) };
-    root.write_cluster_id(&**fs, &*env.random, &id).await.map_err(|error| failed(&error))?;
-    warn!(cluster_id = id, "restored the cluster id of the root directory from ZooKeeper");
+    write(member, &id).await?;
     Ok(id)
+}
+
+/// Writes the id `own` of an elected master back to its directory, which has got another id since
+/// the master started. Returns false, and changes nothing, if `own` is not the id in ZooKeeper: the
+/// other id may then be the right one.
+///
+/// # Errors
+/// One line, if ZooKeeper or the directory cannot be read, or the directory cannot be written.
+pub async fn write_back(member: &Member, own: &str) -> Result<bool, String> {
+    let is_published = running_cluster(member).await?.as_deref() == Some(own);
+    if is_published {
+        write(member, own).await?;
+    }
+    Ok(is_published)
+}
+
+async fn write(member: &Member, id: &str) -> Result<(), String> {
+    let Member { env, fs, root, .. } = member;
+    root.write_cluster_id(&**fs, &*env.random, id).await.map_err(|error| not_restored(&error))?;
+    warn!(cluster_id = id, "restored the cluster id of the root directory from ZooKeeper");
+    Ok(())
+}
+
+/// Like [`cluster_of_directory`]. Waits while ZooKeeper does not respond.
+async fn running_cluster(member: &Member) -> Result<Option<String>, String> {
+    loop {
+        match cluster_of_directory(member).await {
+            Ok(used_by) => return Ok(used_by),
+            Err(Unknown::ZooKeeper(Error::Unavailable(_))) => member.env.clock.sleep(RETRY_PAUSE).await,
+            Err(Unknown::ZooKeeper(error)) => return Err(not_restored(&error)),
+            Err(Unknown::Directory(error)) => return Err(not_restored(&error)),
+        }
+    }
+}
+
+fn not_restored(error: &dyn Display) -> String {
+    format!("cannot restore the id of the cluster: {error}")
 }
 
 /// Why it is unknown which cluster uses a directory.
@@ -273,6 +316,25 @@ mod tests {
         assert_eq!(restore(&member, "new").await, Ok("published".to_string()));
         assert_eq!(stored().await.unwrap(), Some("published".to_string()));
         assert_eq!(check(&member, "published", Role::RegionServer).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_id_that_an_ended_process_has_generated_is_replaced_by_that_of_the_cluster() {
+        for role in [Role::Master, Role::RegionServer] {
+            let member = member();
+            let Member { env, fs, root, .. } = &member;
+            fs.make_dirs(&root.tmp_dir()).await.unwrap();
+            root.write_cluster_id(&**fs, &*env.random, "own").await.unwrap();
+            put_id(&member, "other").await;
+            put_master(&member, &server(2)).await;
+            let checked = check_or_restore(&member, "own", role).await;
+            assert!(is_refused(checked.map(drop)), "{role:?}: no process of the cluster uses the directory");
+            assert_eq!(root.stored_cluster_id(&**fs).await.unwrap(), Some("own".to_string()));
+
+            fs.make_dirs(&root.process_dir(&server(2))).await.unwrap();
+            assert_eq!(check_or_restore(&member, "own", role).await, Ok("other".to_string()), "{role:?}");
+            assert_eq!(root.stored_cluster_id(&**fs).await.unwrap(), Some("other".to_string()));
+        }
     }
 
     #[tokio::test(start_paused = true)]

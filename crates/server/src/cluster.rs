@@ -32,10 +32,11 @@ mod starting;
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
 /// Checks that the directory is that of the cluster. Restores the id of a directory that has lost
-/// it.
+/// it, now or when an earlier process used it.
 async fn check_cluster_id(member: &Member, data: &mut DataDirectory, role: Role) -> Result<(), String> {
     if data.has_lost_id {
         data.cluster_id = cluster_id::restore(member, &data.cluster_id).await?;
     }
-    cluster_id::check(member, &data.cluster_id, role).await
+    data.cluster_id = cluster_id::check_or_restore(member, &data.cluster_id, role).await?;
+    Ok(())
 }

@@ -379,7 +379,8 @@ async fn a_late_setup_moves_no_reads() {
     let cluster = Cluster::with_small_blocks(3, &[]).await;
     let (bytes, reader) = written(&cluster, 4000).await;
     cluster.datanodes[0].set(Behavior::Frozen);
-    let log = cluster.log("log").await;
+    let mut log = cluster.log("log").await;
+    commit(&mut log, "x").await.unwrap();
     assert_eq!(log.missing_replicas(), 1);
     cluster.datanodes[0].set(Behavior::Good);
     assert_eq!(reader.read_at(0, 4000).await.unwrap(), bytes);
